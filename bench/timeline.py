@@ -7,12 +7,11 @@
 One line a launch, in microseconds from the first start of all:
   start    its first block starts
   over     how long it overlaps the launch before: until that one's last block ends (negative: an idle gap)
-  ready    from that end until its last block has passed the dependency wait (from its own start without an overlap)
+  ready    from that end until a thread of its last block has passed the dependency wait (from its own start without an overlap)
   main     from there until its last block has left the main loop
   tail     from there until its last block ends
   step     from the end of the launch before to its own end: these add up to the whole time
   early    how long before the wait ended its median block had already started (what is hidden of launch and prologue)
-  release  from its own readiness until its last block lets dependents start
   sms      multiprocessors used; blocks/SM the most on one; waves: blocks that start after another has ended on the same SM
 The sums over the model follow, by phase and by tactic.
 """
@@ -43,13 +42,12 @@ def summary(launches):
         for sm, s, e in zip(launch["sm"], launch["start"], launch["end"]):
             if sm >= 0:
                 on_sm[sm].append((s, e))
-        released = known(launch["release"])
         rows.append({
             "number": number, "step": launch["step"], "tactic": launch["tactic"], "kernel": launch["kernel"],
             "blocks": len(starts), "threads": launch["threads"], "shared": launch["shared"], "cluster": launch["cluster"],
             "start": start, "end": end, "overlap": previous - start, "gap": max(start - previous, 0),
             "ready": ready - begin, "main": main - ready, "tail": end - main, "step_ns": end - previous,
-            "early": ready - starts[len(starts) // 2], "release": max(released) - ready if released else None,
+            "early": ready - starts[len(starts) // 2],
             "sms": len(on_sm), "per_sm": max(len(v) for v in on_sm.values()),
             "waves": max(waves(v) for v in on_sm.values()),
         })
@@ -67,12 +65,12 @@ def waves(blocks):
 
 
 def us(ns):
-    return "" if ns is None else f"{ns / 1000:.2f}"
+    return f"{ns / 1000:.2f}"
 
 
 def table(rows):
     columns = [("start", "start"), ("over", "overlap"), ("ready", "ready"), ("main", "main"), ("tail", "tail"), ("step", "step_ns"),
-               ("early", "early"), ("release", "release")]
+               ("early", "early")]
     lines = [f"{'':4} " + " ".join(f"{title:>8}" for title, _ in columns) + "  blocks  sms /SM waves shared  tactic, step"]
     for r in rows:
         lines.append(f"{r['number']:4} " + " ".join(f"{us(r[key]):>8}" for _, key in columns)

@@ -24,7 +24,7 @@ struct __align__(64) TensorMap {
 DEVICE void grid_wait() {
     INGOT_RUNTIME.grid_wait();
 }
-DEVICE void grid_release() {}
+DEVICE void end_main_loop() {}
 
 // --- barriers and warp exchange
 DEVICE void sync() {

@@ -122,7 +122,7 @@ TEST(Emulator, BuiltIns) {
 TEST(Emulator, BlocksOfAGridAndStreamedReads) {
     Machine m("grid_wait(); uint4 v = ld_stream(in + 4 * t);\n"
               "u32 b = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);\n"
-              "if (t == 0) out[b] = b * 10 + v.y; grid_release();");
+              "if (t == 0) out[b] = b * 10 + v.y;");
     m.shape.grid = {3, 2, 2};
     auto out = m.run(12, numbers(128));
     for (uint32_t i = 0; i < 12; ++i) {

@@ -13,17 +13,17 @@ import timeline  # noqa: E402  (the standard library has none of this name)
 
 
 def launch(blocks, **more):
-    """`blocks`: (sm, start, arrive, ready, release, main, end) of each."""
-    names = ("sm", "start", "arrive", "ready", "release", "main", "end")
+    """`blocks`: (sm, start, arrive, ready, main, end) of each."""
+    names = ("sm", "start", "arrive", "ready", "main", "end")
     return {"step": "s", "tactic": "t", "kernel": "k", "grid": [len(blocks), 1, 1], "threads": 128, "shared": 0, "cluster": 1,
             **dict(zip(names, map(list, zip(*blocks)))), **more}
 
 
 TWO = [
-    launch([(0, 0, 10, 20, 400, 500, 1000), (1, 5, 15, 25, 450, 520, 900)], tactic="first"),
+    launch([(0, 0, 10, 20, 500, 1000), (1, 5, 15, 25, 520, 900)], tactic="first"),
     # starts while the first ends; its second block waits for a place on the SM of its first
-    launch([(0, 700, 800, 1100, 1500, 1600, 2000), (0, 2000, 2010, 2020, 2500, 2600, 3000)], tactic="second"),
-    launch([(2, 4000, 4010, 4100, -1, -1, 5000)], tactic="first"),
+    launch([(0, 700, 800, 1100, 1600, 2000), (0, 2000, 2010, 2020, 2600, 3000)], tactic="second"),
+    launch([(2, 4000, 4010, 4100, -1, 5000)], tactic="first"),
 ]
 
 
@@ -37,11 +37,11 @@ def test_phases_add_up_to_the_whole_time():
 
 def test_overlap_gap_and_places():
     first, second, third = timeline.summary(TWO)
-    assert (first["ready"], first["main"], first["tail"], first["release"]) == (25, 495, 480, 425)
+    assert (first["ready"], first["main"], first["tail"]) == (25, 495, 480)
     assert (second["overlap"], second["gap"], second["ready"], second["main"]) == (300, 0, 1020, 580)
     assert (first["sms"], first["per_sm"], first["waves"]) == (2, 1, 1)
     assert (second["sms"], second["per_sm"], second["waves"]) == (1, 2, 2)
-    assert (third["overlap"], third["gap"], third["main"], third["release"]) == (-1000, 1000, 0, None)
+    assert (third["overlap"], third["gap"], third["main"]) == (-1000, 1000, 0)
 
 
 def test_sums_by_tactic():

@@ -199,9 +199,6 @@ KERNEL void __launch_bounds__(NT, 1)
         copy_chunk(q_s + chunk_at(r, c), q + (ok ? head * a.q[1] + s * a.q[2] : 0), c, ok);
     }
     cp_async_commit();
-#if ACROSS
-    grid_release(); // there are few blocks
-#endif
     int hides = first_hidden(a, m0, BM, last);
     float o[MI][D / 2];
     Softmax softmax[MI];
@@ -354,7 +351,7 @@ KERNEL void __launch_bounds__(NT, 1)
     }
 #endif
 #else
-    grid_release();
+    end_main_loop();
 #pragma unroll
     for (int i = 0; i < MI; i++)
 #pragma unroll

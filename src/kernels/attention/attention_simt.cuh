@@ -180,7 +180,7 @@ KERNEL void __launch_bounds__(256, 1)
         }
         sync_warp();
     }
-    grid_release();
+    end_main_loop();
 #if SPLIT
     if (lane < RQ && mine < rows && column == 0) {
         C* to = sums +

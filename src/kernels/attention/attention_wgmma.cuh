@@ -351,7 +351,7 @@ KERNEL void __launch_bounds__(THREADS, PER_SM)
         float o[D / 2];
         attend(o, softmax, c, memory, a, t);
         if (i + stride >= count)
-            grid_release();
+            end_main_loop();
 #if SPLIT
         store_sums(sums, o, softmax, a, t, row);
 #else

@@ -17,18 +17,16 @@ struct __align__(64) TensorMap {
     u64 v[16];
 };
 
-// --- order of kernels: wait before the first access to activations or workspace; release lets the
-// next kernel start.
+// --- order of kernels: every block waits before its first access to activations or workspace. Once
+// all blocks have waited, those of the next kernel start where there is room, up to their own wait.
 DEVICE void grid_wait() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-DEVICE void grid_release() {
-#if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
+/// Marks the point for timelines (timeline.cuh).
+DEVICE void end_main_loop() {}
 
 // --- barriers and warp exchange
 DEVICE void sync() {

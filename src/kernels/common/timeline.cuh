@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records when each block of a launch passes its marks: eight u64 a block, zero before the launch.
+// Records when each block of a launch passes its marks: seven u64 a block, zero before the launch.
 // `timeline_times` is the kernel's last parameter, which the functions that it calls read by name.
 #ifdef INGOT_EMULATED
 static u64* timeline_parameter; // of the launch: its blocks run alone
@@ -55,13 +55,12 @@ DEVICE u64* timeline_kept() {
 #endif
 
 enum TimelineMark {
-    timeline_of_sm,   // plus one
-    timeline_of_ns,   // of %globaltimer at the start
-    timeline_start,   // this and the following by the multiprocessor's clock
-    timeline_arrive,  // the first thread begins to wait for the kernels before (complement)
-    timeline_ready,   // the last one goes on
-    timeline_release, // the first lets dependents start (complement)
-    timeline_main,    // the last has left the main loop
+    timeline_of_sm,  // plus one
+    timeline_of_ns,  // of %globaltimer at the start
+    timeline_start,  // this and the following by the multiprocessor's clock
+    timeline_arrive, // the first thread begins to wait for the kernels before (complement)
+    timeline_ready,  // the first one goes on, and dependents may start (complement)
+    timeline_main,   // the last has left the main loop
     timeline_end
 };
 /// The meaning of `timeline_times` where no parameter has that name.
@@ -74,7 +73,7 @@ DEVICE u64* timeline_at(TimelineOfCaller) {
 }
 
 DEVICE u64* timeline_block(u64* times) {
-    return times + 8 * (blockIdx.x + (u64)gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z));
+    return times + 7 * (blockIdx.x + (u64)gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z));
 }
 DEVICE void timeline_note(u64* times, int mark, bool first) {
     if (times && timeline_leads()) {
@@ -99,12 +98,7 @@ struct TimelineScope {
 DEVICE void timeline_grid_wait(u64* times) {
     timeline_note(times, timeline_arrive, true);
     grid_wait();
-    timeline_note(times, timeline_ready, false);
-}
-DEVICE void timeline_grid_release(u64* times) {
-    timeline_note(times, timeline_main, false);
-    timeline_note(times, timeline_release, true);
-    grid_release();
+    timeline_note(times, timeline_ready, true);
 }
 #define grid_wait() timeline_grid_wait(timeline_at(timeline_times))
-#define grid_release() timeline_grid_release(timeline_at(timeline_times))
+#define end_main_loop() timeline_note(timeline_at(timeline_times), timeline_main, false)

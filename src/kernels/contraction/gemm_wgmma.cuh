@@ -127,7 +127,7 @@ KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), RESIDENT ? RESI
     (void)epsilon;
     accumulate<false>(sums, ring, full, begin, end, group * (MB * 8192), lane, Turn(), 0);
 #endif
-    grid_release();
+    end_main_loop();
     grid_wait();
 #ifdef CENTRED
     deviations.divide(sums, epsilon, lane);

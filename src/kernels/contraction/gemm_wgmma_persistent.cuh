@@ -303,7 +303,7 @@ KERNEL void __launch_bounds__(consumers + 128, 1)
         Sums sums;
         accumulate<true>(sums, ring, full, 0, all, 0, lane, turn, turns + 8 * (1 - group));
         if (t + tiles.step >= tiles.end)
-            grid_release();
+            end_main_loop();
         if (i == 0)
             grid_wait();
         finish_tile(sums, memory_of, mine, (u32)i * panels, (int)place_of(t, g CONV_PASS).n0, warp,

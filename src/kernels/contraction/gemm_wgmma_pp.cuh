@@ -110,7 +110,7 @@ KERNEL void __launch_bounds__(384, 1)
         Sums sums;
         accumulate<true>(sums, ring, full, 0, all, 0, lane, turn, turns + 8 * (1 - group));
         if (t + 2 * gridDim.x >= tiles)
-            grid_release();
+            end_main_loop();
         if (i == 0)
             grid_wait();
         store_panels(sums, panel, room, place_of(t, g CONV_PASS), warp, lane, g, out EPI_PASS);

@@ -158,7 +158,7 @@ DEVICE void multiply(Sums& sums, u32 base, int begin, int end, Load& load) {
             sums.add(f[kk & 1]);
         }
     } while (++k < end);
-    grid_release();
+    end_main_loop();
     cp_async_wait<0>();
     sync();
 }

@@ -78,7 +78,7 @@ DEVICE void simt_multiply(ACC (&acc)[4][4], u8* memory, const SimtTile& t, i64 d
         }
         sync();
     }
-    grid_release();
+    end_main_loop();
 }
 
 DEVICE void simt_epilogue(const ACC (&acc)[4][4], u8* memory, const SimtTile& t, const Geometry& g,

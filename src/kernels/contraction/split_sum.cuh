@@ -19,7 +19,7 @@ KERNEL void __launch_bounds__(256)
         for (int k = 0; k < VEC; k++)
             v[k] += p.v[k];
     }
-    grid_release();
+    end_main_loop();
     i64 row = at / g.n, batch = row / g.m;
     Spot s;
     s.batch(g, (u32)batch);

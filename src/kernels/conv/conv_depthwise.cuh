@@ -52,7 +52,7 @@ KERNEL void __launch_bounds__(128, 1)
             }
         }
     }
-    grid_release();
+    end_main_loop();
 #pragma unroll
     for (int i = 0; i < WIDE; i++) {
         if (first + i >= w.out[2])

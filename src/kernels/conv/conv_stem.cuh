@@ -220,5 +220,5 @@ KERNEL void __launch_bounds__(threads, 4)
             sync_warp();
         }
     }
-    grid_release();
+    end_main_loop();
 }

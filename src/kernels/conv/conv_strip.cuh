@@ -155,7 +155,7 @@ KERNEL void __launch_bounds__(256)
     add_rows(sums,
              y + (d.taps + row * d.stride_h * d.columns + first * STRIDE_W) * d.pieces * piece, y,
              d);
-    grid_release();
+    end_main_loop();
 #pragma unroll
     for (int i = 0; i < WIDE; i++)
         if (i < count)

@@ -49,7 +49,7 @@ Emitted emit_packed_view(const Problem& p, const Tactic&) {
             "0;\n#pragma unroll\nfor (int k = 0; k < 2; ++k) {\nconst ",
             index.type(), " i = b * 2 + k;\nif (i < n) {\n", index.split("i"),
             "byte |= (u32)load_nibble<U4>(x, first + ", offset_text("i64", x, strides),
-            ").bits << (4 * k);\n}\n}\ngrid_release();\ny[b] = (u8)byte;\n");
+            ").bits << (4 * k);\n}\n}\nend_main_loop();\ny[b] = (u8)byte;\n");
     Launch l = std::move(parameters).launch("packed_view", std::move(text));
     l.grid = {blocks_for((n + 1) / 2), 1, 1};
     out.launches.push_back(std::move(l));

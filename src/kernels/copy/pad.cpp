@@ -107,7 +107,7 @@ std::string vector_text(const IndexText& index, const std::string& body, const s
                " * 256u + threadIdx.x;\nif (i >= n) return;\n", index.split("i"), body, type, " r[",
                v, "];\nif (inside) load_pack<", type, ", ", v, ">(r, x + at);\nelse {\nconst ",
                type, " q = *value;\n#pragma unroll\nfor (int k = 0; k < ", v,
-               "; ++k) r[k] = q;\n}\ngrid_release();\nstore_pack<", type, ", ", v,
+               "; ++k) r[k] = q;\n}\nend_main_loop();\nstore_pack<", type, ", ", v,
                ">(y + to, r);\n");
 }
 
@@ -118,7 +118,7 @@ std::string packed_text(const IndexText& index, const std::string& body) {
                "#pragma unroll\nfor (int k = 0; k < 2; ++k) {\nconst ",
                index.type(), " i = b * 2 + k;\nif (i < n) {\n", index.split("i"), body,
                "byte |= (u32)load_nibble<U4>(inside ? x : value, inside ? at : 0).bits"
-               " << (4 * k);\n}\n}\ngrid_release();\ny[b] = (u8)byte;\n");
+               " << (4 * k);\n}\n}\nend_main_loop();\ny[b] = (u8)byte;\n");
 }
 
 } // namespace

@@ -53,9 +53,8 @@ Launch per_element(std::string entry, Signature parameters, const std::string& b
     std::string u(parameters.size_type());
     Launch l =
         std::move(parameters)
-            .launch(std::move(entry),
-                    str("grid_wait();\nconst ", u, " i = (", u, ")", block_number,
-                        " * 256u + threadIdx.x;\ngrid_release();\nif (i < n) {\n", body, "}\n"));
+            .launch(std::move(entry), str("grid_wait();\nconst ", u, " i = (", u, ")", block_number,
+                                          " * 256u + threadIdx.x;\nif (i < n) {\n", body, "}\n"));
     l.grid = {blocks_for(n), 1, 1};
     return l;
 }

@@ -107,7 +107,7 @@ Launch gather_vectors(const Problem& p, const GatherLoops& l) {
                            split.split("i"), "const i64 at = (i64)indices[", t.index,
                            "];\nif (at < 0 || at >= (i64)size) { *error = 1; return; }\n", type,
                            " r[", l.vector, "];\nload_pack<", type, ", ", l.vector, ">(r, x + (",
-                           t.x, " + (I)at * row));\ngrid_release();\nstore_pack<", type, ", ",
+                           t.x, " + (I)at * row));\nend_main_loop();\nstore_pack<", type, ", ",
                            l.vector, ">(y + (", t.out, "), r);\n");
     Launch out = std::move(t.parameters).launch("gather", std::move(text));
     out.grid = {blocks_for(n), 1, 1};
@@ -127,7 +127,7 @@ Launch gather_nibbles(const Problem& p, const GatherLoops& l) {
             "const i64 at = (i64)indices[", t.index,
             "];\nif (at < 0 || at >= (i64)size) { *error = 1; return; }\n"
             "byte |= (u32)load_nibble<U4>(x, ",
-            t.x, " + (I)at * row).bits << (4 * k);\n}\n}\ngrid_release();\ny[b] = (u8)byte;\n");
+            t.x, " + (I)at * row).bits << (4 * k);\n}\n}\nend_main_loop();\ny[b] = (u8)byte;\n");
     Launch out = std::move(t.parameters).launch("gather", std::move(text));
     out.grid = {blocks_for((n + 1) / 2), 1, 1};
     return out;

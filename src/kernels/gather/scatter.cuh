@@ -111,5 +111,5 @@ KERNEL void __launch_bounds__(256)
     }
     if (held != none)
         y[(i64)held * y_row + yo] = value;
-    grid_release();
+    end_main_loop();
 }

@@ -44,7 +44,7 @@ KERNEL void __launch_bounds__(256)
                 for (int e = 0; e < V; e++)
                     sum[0] += (ACC)widen(x[k].v[e]) * (ACC)widen(y[k].v[e]);
     }
-    grid_release();
+    end_main_loop();
     if (inside)
         deliver(sum, extras, spot.at[0], g, out EPI_PASS);
 }

@@ -21,7 +21,7 @@ struct Gemv {
 
     /// The sums of each warp, in shared memory.
     DEVICE void gather(const ACC (&acc)[MR][NR], ACC* sums) const {
-        grid_release();
+        end_main_loop();
 #pragma unroll
         for (int i = 0; i < MR; i++)
 #pragma unroll

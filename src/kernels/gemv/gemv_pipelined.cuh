@@ -204,7 +204,7 @@ KERNEL void __launch_bounds__(256, 2)
                    const BIAS* __restrict__ bias, float epsilon,
                    const __grid_constant__ Geometry g EPI_PARAMS) {
     SHARED(memory);
-    grid_release();
+    end_main_loop();
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     const u32 units = (u32)((g.n + NR - 1) / NR);
     u32 unit = (warp * gridDim.x + blockIdx.x) * per_warp;

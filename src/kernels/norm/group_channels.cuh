@@ -145,6 +145,6 @@ KERNEL void __launch_bounds__(512)
                 epilogue((R)(((C)widen(v.v[k]) - mean[k]) * factor[k] + offset[k]), at EPI_PASS);
         *(Pack<OUT, V>*)(to + p * s.y_pixel) = o;
     }
-    grid_release();
+    end_main_loop();
 }
 #endif

@@ -226,7 +226,7 @@ KERNEL void __launch_bounds__(512)
 #endif
 #if PHASE == 1
     sync();
-    grid_release();
+    end_main_loop();
     for (int g = threadIdx.x; g < s.groups; g += blockDim.x) {
         const i64 group = ((i64)blockIdx.z * gridDim.y + blockIdx.y) * s.groups + g;
         float* to_stats = stats + (group * gridDim.x + blockIdx.x) * 2;
@@ -238,7 +238,7 @@ KERNEL void __launch_bounds__(512)
     all_sync();
     merge_statistics(own, merged, s, epsilon);
     all_sync(); // nobody leaves while others read its statistics
-    grid_release();
+    end_main_loop();
 #else
     const i64 group = ((i64)blockIdx.z * gridDim.y + blockIdx.y) * s.groups;
     merge_statistics(stats + group * s.parts * 2, merged, s, epsilon);
@@ -269,7 +269,7 @@ KERNEL void __launch_bounds__(512)
         *(Pack<OUT, V>*)(y + p * s.y_pixel) = o;
     }
 #if PHASE == 2
-    grid_release();
+    end_main_loop();
 #endif
 #endif
 }

@@ -169,7 +169,7 @@ KERNEL void __launch_bounds__(NT, 1)
 #endif
     b = closing(sum, row.count, epsilon);
 #endif
-    grid_release();
+    end_main_loop();
 #pragma unroll
     for (int c = 0; c < PER / V; c++) {
         if (c * (G * V) >= own)
@@ -233,7 +233,7 @@ KERNEL void __launch_bounds__(256) norm_parts(const C* __restrict__ parts, C* __
         }
         weight = all;
     }
-    grid_release();
+    end_main_loop();
     if (r < rows && lane == 0) {
         stats[r * 2] = m;
         stats[r * 2 + 1] = closing(q, n, epsilon);
@@ -292,7 +292,7 @@ KERNEL void __launch_bounds__(NT, 1)
         a = top;
     }
     C b = closing(total<AddOf>(sum), row.count, epsilon);
-    grid_release();
+    end_main_loop();
 #pragma unroll 4
     for (i64 j = first; j < n; j += step) {
         in_row(row, j, at);

@@ -210,7 +210,7 @@ Launch vectors(const MapJob& job, const MapLoops& l) {
     std::string place = offset_text(s.offset_type(), x, s.strides[0]);
     std::string text =
         str("grid_wait();\n", declare, s.offset_type(), " o[", l.unroll, "];\n", each,
-            index.split("i"), "o[e] = ", place, ";\n", load, "}\n}\ngrid_release();\n", each, type,
+            index.split("i"), "o[e] = ", place, ";\n", load, "}\n}\nend_main_loop();\n", each, type,
             " r[", v, "];\n#pragma unroll\nfor (int v = 0; v < ", v, "; ++v) {\n", body.statements,
             "r[v] = ", body.result, ";\n}\n", store, "}\n}\n");
     Launch out = launch(job, "", std::move(s), body, text);
@@ -242,7 +242,7 @@ Launch tiles(const MapJob& job, const MapLoops& l, int axis) {
     std::string place = offset_text(s.offset_type(), t.x, s.strides[0]);
     std::string text =
         str("SHARED(mem);\ngrid_wait();\n", index.split(block_number), t.begin, fill,
-            "sync();\ngrid_release();\n#pragma unroll 4\nfor (int c = 0; c < ",
+            "sync();\nend_main_loop();\n#pragma unroll 4\nfor (int c = 0; c < ",
             t.side * t.side / threads, "; ++c) {\nconst u32 j = threadIdx.x + c * ", threads,
             ", gx = x + j % ", t.side, ", gy = y0 + j / ", t.side, ";\nif (gx < n && gy < m) {\n",
             body.statements, "y[", place, "] = ", body.result, ";\n}\n}\n");
@@ -283,7 +283,7 @@ Launch nibbles(const MapJob& job, const MapLoops& l) {
             index.type(), " i = t * 2 + k;\nif (i < n) {\n", index.split("i"), "if (", x.back(),
             " < inner) {\nif (k == 0) at = ", offset_text(s.offset_type(), x, s.strides[0]),
             ";\nboth = k == 1;\n", body.statements, "byte |= (u32)", body.result,
-            ".bits << (4 * k);\n}\n}\n}\ngrid_release();\n"
+            ".bits << (4 * k);\n}\n}\n}\nend_main_loop();\n"
             "y[at >> 1] = (u8)(both ? byte : (y[at >> 1] & 0xf0u) | byte);\n"));
     out.grid = {blocks_for((n + 1) / 2, threads), 1, 1};
     return out;

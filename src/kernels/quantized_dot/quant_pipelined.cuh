@@ -356,7 +356,7 @@ KERNEL void __launch_bounds__(256, BLOCK&& MR > 4 ? 1 : 2)
                     const BIAS* __restrict__ bias, float epsilon,
                     const __grid_constant__ Geometry g EPI_PARAMS) {
     SHARED(memory);
-    grid_release();
+    end_main_loop();
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = warp / share;
     const int depth = (int)((g.k + tile_elements - 1) / tile_elements);
     const int pitch = depth * tile_elements * 2 + 64;

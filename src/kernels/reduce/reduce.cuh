@@ -138,7 +138,7 @@ KERNEL void __launch_bounds__(256)
     a = threadIdx.x < 8 ? warps[threadIdx.x] : acc_empty();
     a = warp_merge<8>(a);
 #endif
-    grid_release();
+    end_main_loop();
     if (!inside || lane != 0)
         return;
     if (partial)
@@ -181,7 +181,7 @@ KERNEL void __launch_bounds__(256)
     for (int k = 0; k < V; k++)
         warps[warp][lane * V + k] = a[k];
     sync();
-    grid_release();
+    end_main_loop();
     for (int c = threadIdx.x; c < 32 * V; c += 256) {
         if (first + c >= width)
             break;
@@ -212,7 +212,7 @@ KERNEL void __launch_bounds__(256)
     for (int i = lane; inside && i < parts; i += 32)
         a = merge(a, partial[row * parts + i]);
     a = warp_merge<32>(a);
-    grid_release();
+    end_main_loop();
     if (!inside || lane != 0)
         return;
     i64 at[NV];

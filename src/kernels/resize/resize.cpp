@@ -267,7 +267,7 @@ Launch stage_launch(const Stage& s) {
             .launch("resize", str("grid_wait();\nconst ", index.type(), " i = (", index.type(), ")",
                                   block_number, " * 256u + threadIdx.x;\nif (i >= n) return;\n",
                                   index.split("i"), body, value_text(s, v, crop),
-                                  "grid_release();\n*(Pack<O, V>*)(y + to) = o;\n"));
+                                  "end_main_loop();\n*(Pack<O, V>*)(y + to) = o;\n"));
     std::string result(s.r.nearest ? type : s.last ? str(c_type(s.to.dtype)) : str(s.compute()));
     l.program.defines = str("typedef ", type, " T;\ntypedef ", result, " O;\n");
     l.program.kernel->constants = {{"V", str(v)}};

@@ -282,7 +282,7 @@ Launch roll_launch(const Problem& p, const RollJob& job) {
             .launch("roll", str("grid_wait();\nconst ", index, " i = (", index, ")", block_number,
                                 " * 256u + threadIdx.x;\nif (i >= n) return;\n", walk.body,
                                 "X a[V];\nload_pack<X, V>(a, x + at_x);\n", loads,
-                                "grid_release();\n", result_text(job)));
+                                "end_main_loop();\n", result_text(job)));
     out.program.defines =
         str("typedef ", c_type(job.source_type), " X;\ntypedef ", c_type(job.result_type), " Y;\n");
     out.program.kernel->constants = {{"V", str(job.vector)}};

@@ -106,7 +106,7 @@ Launch emit_rotation(const Problem& p, const RopeLoops& l) {
             " * 256u + threadIdx.x;\nif (i >= n) return;\n", split.split("i"), offsets,
             "X a[V], b[V], p[V], q[V];\nW c[V], s[V];\nload_pack<X, V>(a, x + at_x);\n"
             "load_pack<X, V>(b, x + (at_x + x_pair));\nload_pack<W, V>(c, cosine + at_cosine);\n"
-            "load_pack<W, V>(s, sine + at_sine);\ngrid_release();\n#pragma unroll\n"
+            "load_pack<W, V>(s, sine + at_sine);\nend_main_loop();\n#pragma unroll\n"
             "for (int k = 0; k < V; ++k) {\nconst C u = widen(a[k]), v = widen(b[k]);\n"
             "const C cu = (C)widen(c[k]), su = (C)widen(s[k]);\n"
             "p[k] = narrow<X>((C)(u * cu - v * su));\nq[k] = narrow<X>((C)(u * su + v * cu));\n}\n"

@@ -81,7 +81,7 @@ KERNEL void __launch_bounds__(ROWS* G)
         }
         merge_own(v, up);
     }
-    grid_release();
+    end_main_loop();
     sync();
     u32* sorted = (u32*)shared + threadIdx.x / G * P;
 #pragma unroll

@@ -67,7 +67,7 @@ KERNEL void __launch_bounds__(NT)
         }
     }
     sync();
-    grid_release();
+    end_main_loop();
     for (int i = threadIdx.x; i < ROWS * k; i += NT) {
         i64 row = (i64)blockIdx.x * ROWS + i / k;
         int at = i % k;

@@ -262,7 +262,7 @@ KERNEL void __launch_bounds__(512, 2)
     sync();
 #if PHASE == 1
     channel_means(data, work, means, s, p);
-    grid_release();
+    end_main_loop();
     first_layer(near1, pitch, means, parts + (i64)p.image * s.hidden * s.blocks + p.block, s.blocks,
                 s, p);
 #else
@@ -286,7 +286,7 @@ KERNEL void __launch_bounds__(512, 2)
     for (int i = threadIdx.x; i < s.hidden; i += blockDim.x)
         hidden[i] = act1(bias1[i] + sum_of(from + i, most, s.blocks));
     sync();
-    grid_release();
+    end_main_loop();
 #else
     const int lane = threadIdx.x % 32;
 #pragma unroll 1
@@ -311,7 +311,7 @@ KERNEL void __launch_bounds__(512, 2)
     second_layer(near2, pitch, hidden, bias2, work, means, s, p);
     scale(data, out, means, s, p EPI_PASS);
 #if PHASE == 2
-    grid_release();
+    end_main_loop();
 #endif
 #endif
 }

@@ -28,7 +28,7 @@ struct SmClock {
 /// The complement keeps the first of several times.
 uint64_t clock_at(const uint64_t* record, size_t word) {
     uint64_t v = record[word];
-    return v != 0 && (word == Word::Arrive || word == Word::Release) ? ~v : v;
+    return v != 0 && (word == Word::Arrive || word == Word::Ready) ? ~v : v;
 }
 
 } // namespace
@@ -92,8 +92,8 @@ void Timeline::write(Stream& stream, const std::vector<int>& launches, int repla
         stream.read(records.data() + at, k.memory, k.blocks * words * sizeof(uint64_t));
     }
     std::vector<int64_t> times = nanoseconds_of(records);
-    static constexpr std::array<const char*, words> names = {"sm",    "",        "start", "arrive",
-                                                             "ready", "release", "main",  "end"};
+    static constexpr std::array<const char*, words> names = {"sm",    "",     "start", "arrive",
+                                                             "ready", "main", "end"};
     Json list = Json::list();
     const int64_t* from = times.data();
     for (int i : launches) {
