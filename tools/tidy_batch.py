@@ -10,7 +10,7 @@ import re
 
 KEYWORDS = frozenset("""alignas auto bool char class const constexpr decltype double enum explicit
 extern float friend if inline int int8_t int16_t int32_t int64_t long mutable namespace noexcept
-operator return short signed sizeof size_t static static_assert std struct switch template typedef typename uint8_t
+operator return short signed sizeof size_t static static_assert std struct switch template typedef typename default delete uint8_t
 uint16_t uint32_t uint64_t union unsigned using void while main""".split())
 TOKEN = re.compile(r"""
     (?P<skip> //[^\n]* | /\*.*?\*/ | (?:u8|[uUL])?R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"
@@ -40,7 +40,8 @@ def declared(line):
 
 
 def own_names(text):
-    """Names local to a source at file scope, and those of them that are members too."""
+    """Names local to a source at file scope, and those of them that name other things too: members,
+    or functions that a using declaration adds."""
     names, members = set(), set()
     anonymous = False
     in_type = None
@@ -59,7 +60,8 @@ def own_names(text):
             members.add(declared(line.strip()))
             members.discard(in_type.group(1)) # constructors
     names.discard(None)
-    return names, names & members
+    used = set(re.findall(r"^using [\w:]+::(\w+);", text, re.MULTILINE))
+    return names, names & (members | used)
 
 
 def disturbs(text):

@@ -123,3 +123,14 @@ def test_own_names_are_those_at_file_scope():
     changed = tidy_batch.renamed(text, 7)
     assert "p.rows" in changed and "rows_of_u7(part)" in changed and "PartU7& p" in changed
     assert changed.count("\n") == text.count("\n") + 1  # one macro is undefined at the end
+
+
+def test_names_that_also_mean_other_things_stay():
+    text = "namespace demo {\nnamespace {\nclass Part {\npublic:\n    int rows() const { return 1; }\n};\n" \
+           "int rows(const Part& p) {\n    return p.rows();\n}\nusing demo::half;\nint half(Part p) {\n" \
+           "    return half(p.rows());\n}\n} // namespace\n} // namespace demo\n"
+    names, unclear = tidy_batch.own_names(text)
+    assert names == {"Part", "rows", "half"}
+    assert unclear == {"rows", "half"}
+    constructor = tidy_batch.renamed(text.replace("using demo::half;", "Part::Part() = default;"), 3)
+    assert "PartU3::PartU3() = default;" in constructor
