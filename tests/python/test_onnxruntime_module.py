@@ -136,7 +136,10 @@ def test_a_provider_that_fails_raises(package):
         onnxruntime.InferenceSession("model.onnx", enable_fallback=True, providers=[
             ("NvTensorRTRTXExecutionProvider", {"enable_cuda_grph": True})])
     """)
-    assert done.returncode == 0 and "Falling back" in done.stdout, done.stdout
+    if RELEASE < (1, 32):
+        assert done.returncode == 0 and "Falling back" in done.stdout, done.stdout
+    else:  # this release itself raises an invalid argument, whatever is asked
+        assert done.returncode != 0 and "Unknown provider option" in done.stdout, done.stdout
 
 
 def test_without_a_device_it_says_what_to_do(package):
