@@ -3,18 +3,29 @@
 """Breaks what surrounds Ingot, many times, and counts how it ends; writes the table of
 docs/reliability.md.
 
-  reliability.py [--build DIR] [--every N] [--write]      N: only each N-th injection; --write: the page
+  reliability.py [--build DIR] [--every N] [--only TEXT] [--write]
+      N: only each N-th injection; TEXT: only the tests of classes that have it in their title, the
+      page's other rows stay; --write: the page
 
-A case is bad when the process crashes or hangs, when it fails without an error's text, when it says
-success and the result is another, or when a file is neither what it was nor the whole new one. Nothing
-bad: exit code 0."""
+It breaks the command, and runs the tests that break parts of Ingot (tools/reliability_tests.py),
+which tell how many injections they made. A case is bad when the process crashes or hangs, when it
+fails without an error's text, when it says success and the result is another, or when a file is
+neither what it was nor the whole new one. Nothing bad: exit code 0."""
 import argparse
+import concurrent.futures
 import errno
 import pathlib
+import random
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
+import time
+
+import numpy
+
+import reliability_tests
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 MODEL = ROOT / "examples" / "digits" / "digits.onnx"
@@ -33,6 +44,14 @@ class Surroundings:
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", self.shim, ROOT / "tests" / "faults" / "fault_shim.c"],
                        check=True)
 
+    def samples(self):
+        """Pictures to calibrate with."""
+        folder = self.folder / "samples"
+        folder.mkdir(exist_ok=True)
+        for index, picture in enumerate(numpy.load(MODEL.parent / "held_out_images.npy")[:4]):
+            numpy.save(folder / f"{index}.npy", picture[None])
+        return folder
+
     def run(self, arguments, at=None, error=None, memory=None):
         """Exit code (negative: signal; None: it hung), and what was printed."""
         variables = {"PATH": "/usr/bin:/bin", "HOME": str(self.folder)}
@@ -50,6 +69,14 @@ class Surroundings:
         except subprocess.TimeoutExpired:
             return None, "it hangs"
         return done.returncode, done.stdout.decode(errors="replace")
+
+    def kill_after(self, arguments, seconds):
+        """Kills the command then, where it has not ended; whether it was killed."""
+        process = subprocess.Popen([self.ingot, *arguments], env={"PATH": "/usr/bin:/bin", "HOME": str(self.folder)},
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(seconds)
+        process.kill()
+        return process.wait() == -signal.SIGKILL
 
     def calls(self, arguments):
         """How many calls the program makes."""
@@ -99,13 +126,20 @@ def scenarios(place):
     code, text = place.run(["build", str(MODEL), "-o", str(engine)])
     if code != 0:
         raise RuntimeError(text)
+    key = place.folder / "key.pem"
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", key], check=True, capture_output=True)
     out = place.folder / "out"
     out.mkdir(exist_ok=True)
     return [
         Scenario(place, "build", ["build", MODEL, "-o", out / "e.engine"], out / "e.engine"),
         Scenario(place, "slim", ["slim", MODEL, "-o", out / "m.onnx"], out / "m.onnx"),
+        Scenario(place, "quantize", ["quantize", "--int8", MODEL, "-o", out / "q.onnx"], out / "q.onnx"),
+        Scenario(place, "calibrate", ["calibrate", MODEL, "--device=cpu", "--noCpuLibrary", "--data", place.samples(),
+                                      "-o", out / "c.cache"], out / "c.cache"),
+        Scenario(place, "sign", ["sign", engine, "--key", key, "-o", out / "s.engine"], out / "s.engine"),
         Scenario(place, "run", ["run", engine, "--device=cpu"]),
         Scenario(place, "inspect", ["inspect", engine, "--json"]),
+        Scenario(place, "check", ["check", MODEL]),
     ]
 
 
@@ -143,62 +177,94 @@ def little_memory(scenario, every):
     return [(f"`ingot {scenario.name}` with 8 to 135 MiB of address space", len(limits), refused, bad)]
 
 
-def damaged_engines(place, every):
-    """Every length, every bit of header and table, bits of the rest: all are refused."""
-    engine = place.folder / "damaged.engine"
-    whole = (place.folder / "in.engine").read_bytes()
-    table = 64 + 88 * int.from_bytes(whole[32:36], "little")
-    lengths = range(0, len(whole), max(1, len(whole) // 300) * every)
-    bits = [*range(0, table * 8, 13 * every), *range(table * 8, len(whole) * 8, max(1, len(whole) * 8 // 300) * every)]
-    rows = []
-    for title, cases in (("cut short", lengths), ("with one bit flipped", bits)):
-        bad, refused = [], 0
-        for case in cases:
-            data = bytearray(whole[:case] if title == "cut short" else whole)
-            if title != "cut short":
-                data[case // 8] ^= 1 << (case % 8)
-            engine.write_bytes(data)
-            code, text = place.run(["run", str(engine), "--device=cpu"])
-            refused += code == 1
-            if code != 1 or "error" not in text:
-                bad.append(f"{title}, {case}: exit code {code}: {text[-100:]}")
-        rows.append((f"an engine {title}", len(cases), refused, bad))
-    return rows
+def random_kills(scenario, every):
+    """Killed at any moment, the command leaves the old file or the whole new one."""
+    begin = time.monotonic()
+    scenario.place.run(scenario.arguments)
+    whole = time.monotonic() - begin
+    draws, bad, killed, kills = random.Random(17), [], 0, 1000 // every
+    for _ in range(kills):
+        scenario.prepare()
+        killed += scenario.place.kill_after(scenario.arguments, draws.uniform(0, whole))
+        fault = scenario.fault(0 if scenario.output.read_bytes() == scenario.good else -9, "", killed=True)
+        if fault:
+            bad.append(fault)
+    return [(f"`ingot {scenario.name}` is killed at a random moment", kills, killed, bad)]
+
+
+def repeated_builds(place, every):
+    """The same model gives the same bytes, whatever the folder and the number of threads."""
+    bad, first, builds = [], None, max(4, 100 // every)
+    for index in range(builds):
+        folder = place.folder / ("here", "a folder of another name")[index % 2]
+        folder.mkdir(exist_ok=True)
+        code, text = place.run(["build", str(MODEL), "-o", str(folder / "e.engine"), f"--threads={1 + index % 3}"])
+        data = (folder / "e.engine").read_bytes() if code == 0 else text.encode()
+        first = first or data
+        if code != 0 or data != first:
+            bad.append(f"build {index}: exit code {code}, other bytes")
+        (folder / "e.engine").unlink(missing_ok=True)
+    return [("one model is built again, in two folders, with 1 to 3 threads: the same bytes", builds, 0, bad)]
+
+
+def printed(row):
+    name, injections, refused, bad = row
+    return f"| {name} | {injections:,} | {refused:,} | {len(bad)} |"
 
 
 def page(rows, every):
     lines = ["# What breaks, and how Ingot ends", "",
-             "Written by `tools/reliability.py --write`: it breaks what surrounds the command, one thing at a time, and counts. "
-             "A case is bad when", "the process crashes or hangs, fails without an error's text, says success with another "
-             "result, or leaves a file that is neither what it", "was nor the whole new one.", ""]
+             "Written by `tools/reliability.py --write`: it breaks what surrounds the command, one thing at a time, runs the tests that "
+             "break parts", "of Ingot, and counts. A case is bad when the process crashes or hangs, fails without an error's text, "
+             "says success with another", "result, or leaves a file that is neither what it was nor the whole new one.", ""]
     if every > 1:
         lines += [f"Of the injections each {every}th was made.", ""]
     lines += ["| class | injections | ended early | bad |", "|---|---:|---:|---:|"]
-    lines += [f"| {name} | {injections} | {refused} | {len(bad)} |" for name, injections, refused, bad in rows]
-    lines += ["", "Counted elsewhere: forged signatures (`Trust.*`), hostile and truncated models (`tests/onnx/malformed`), fuzz "
-              "targets", "(`tests/fuzz`), forked children (`Fork.*`, `tests/python/test_fork.py`), CUDA calls that fail "
-              "(`tests/backends_cuda`).", ""]
+    lines += [printed(row) for row in rows]
+    lines += ["", "Ended early: the command or call said what is wrong, or was killed; where it did not, the result was right. "
+              "CI makes a part of", "these injections in every run; fuzz targets (`tests/fuzz`), ThreadSanitizer and CUDA's "
+              "memory checker (`tests/gpu`) count by themselves.", ""]
     return "\n".join(lines)
+
+
+def replaced(rows, text):
+    """The page with these rows in place of its own of the same title."""
+    lines = text.splitlines(keepends=True)
+    for row in rows:
+        places = [i for i, line in enumerate(lines) if line.startswith(f"| {row[0]} |")]
+        if len(places) != 1:
+            raise ValueError(f"the page has {len(places)} rows '{row[0]}': run the whole")
+        lines[places[0]] = printed(row) + "\n"
+    return "".join(lines)
+
+
+def command_rows(place, every):
+    rows = []
+    for scenario in scenarios(place):
+        rows += system_calls(scenario, every) + little_memory(scenario, every)
+        if scenario.name in ("build", "sign"):
+            rows += random_kills(scenario, every)
+    return rows + repeated_builds(place, every)
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", help="the folder with the command")
     parser.add_argument("--every", type=int, default=1, help="only each N-th injection")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only classes of tests with this in their title")
     parser.add_argument("--write", action="store_true", help="write docs/reliability.md")
     o = parser.parse_args(arguments)
-    rows = []
     with tempfile.TemporaryDirectory() as folder:
         place = Surroundings(o.build.resolve(), folder)
-        for scenario in scenarios(place):
-            rows += system_calls(scenario, o.every) + little_memory(scenario, o.every)
-        rows += damaged_engines(place, o.every)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            tests = pool.submit(reliability_tests.rows, place.ingot.parent, place.folder, o.every == 1, o.only)
+            rows = (command_rows(place, o.every) if o.only == "" else []) + tests.result()
     for name, injections, refused, bad in rows:
         print(f"{len(bad)} bad of {injections}, {refused} ended early: {name}")
         for fault in bad[:5]:
             print(f"    {fault}")
     if o.write:
-        PAGE.write_text(page(rows, o.every))
+        PAGE.write_text(page(rows, o.every) if o.only == "" else replaced(rows, PAGE.read_text()))
     return 1 if any(row[-1] for row in rows) else 0
 
 

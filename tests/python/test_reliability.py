@@ -10,6 +10,7 @@ import ingot_command as ingot
 
 sys.path.insert(0, str(ingot.REPOSITORY / "tools"))
 import reliability  # noqa: E402
+import reliability_tests  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +46,50 @@ def test_what_is_bad_is_found(place):
     assert build.fault(0, "") == ""
 
 
-def test_the_page_shows_nothing_bad():
+def test_a_kill_at_a_random_moment_leaves_the_old_or_the_new(place):
+    build, *_ = reliability.scenarios(place)
+    [(name, kills, killed, bad)] = reliability.random_kills(build, 50)
+    assert kills == 20 and 0 < killed and bad == [], name
+
+
+def test_builds_are_repeated_exactly(place):
+    [(name, builds, _, bad)] = reliability.repeated_builds(place, 20)
+    assert builds == 5 and bad == [], name
+
+
+def test_counts_come_from_the_tests_reports(place):
+    """A program that stands for a test program: what it reports is what the page gets."""
+    folder = place.folder / "tests"
+    folder.mkdir()
+    report = """{"testsuites": [{"testsuite": [
+        {"name": "counts", "result": "COMPLETED", "injections": "70", "refused": "60"},
+        {"name": "tells_nothing", "result": "COMPLETED"}, {"name": "skipped", "result": "SKIPPED"},
+        {"name": "fails", "result": "COMPLETED", "failures": [{"failure": "no"}]}]}]}"""
+    program = folder / "program"
+    program.write_text(f"#!/bin/sh\nfor a; do case $a in --gtest_output=json:*) cat > \"${{a#*json:}}\" <<'E'\n{report}\nE\nesac; done\n")
+    program.chmod(0o700)
+    c = reliability_tests.Class("title", "program", "*")
+    assert reliability_tests.google_row(c, place.folder, place.folder, True) == ("title", 72, 62, ["fails: no"])
+    program.write_text("#!/bin/sh\nkill -9 $$\n")
+    title, injections, refused, bad = reliability_tests.google_row(c, place.folder, place.folder, True)
+    assert (injections, refused) == (1, 0) and bad[0].startswith("program ended by -9")
+
+
+def test_the_page_shows_every_class_and_nothing_bad():
     rows = [line.split("|")[1:-1] for line in reliability.PAGE.read_text().splitlines() if line.startswith("| ")][1:]
-    assert len(rows) == 14
-    for name, injections, refused, bad in rows:
-        assert int(bad) == 0 and 0 < int(refused) <= int(injections), name
+    counts = {name.strip(): [int(n.replace(",", "")) for n in numbers] for name, *numbers in rows}
+    assert set(counts) >= {c.title for c in reliability_tests.CLASSES}
+    assert sum("`ingot " in name for name in counts) == 8 * 3 + 2
+    for name, (injections, refused, bad) in counts.items():
+        assert bad == 0 and 0 <= refused <= injections and injections > 0, name
+    assert "each 9th" not in reliability.PAGE.read_text()
+
+
+def test_the_page_counts_as_much_as_was_promised():
+    """The numbers of the classes with a goal: kills, locks, processes, sampled bits, contexts."""
+    text = reliability.PAGE.read_text()
+    for title, least in (("killed at a random moment", 1000), ("hold a kernel's lock", 500), ("compiled once", 8 * 200 * 50),
+                         ("sampled bit of the rest", 100_000), ("nothing is left", 20_000), ("the same bytes", 100),
+                         ("misuse of the Python API", 60), ("malformed ONNX files", 80)):
+        counts = [int(line.split("|")[2].replace(",", "")) for line in text.splitlines() if title in line]
+        assert counts and min(counts) >= least, title
