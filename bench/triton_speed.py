@@ -77,10 +77,11 @@ class Bench:
         """(inferences a second, p50 ms, p99 ms) of clients over gRPC with shared memory."""
         out = self.folder / "load.csv"
         out.unlink(missing_ok=True)
-        length = int(1000 * (seconds or self.options.seconds))
+        length = int(1000 * (seconds or self.options.seconds) / 3)  # three windows are one measurement
         command = [self.options.perf_analyzer, "-m", model, "-u", f"127.0.0.1:{server.grpc}", "-i", "grpc",
                    "-b", str(batch), "--input-data", "zero", "--shared-memory", "system",
-                   "--measurement-interval", str(length), "--max-trials", "2", "--stability-percentage", "100", "--percentile", "99", "-f", str(out)]
+                   "--measurement-interval", str(length), "--max-trials", "3",
+                   "--stability-percentage", "999", "--percentile", "99", "-f", str(out)]
         for key, value in how.items():
             command += [f"--{key.replace('_', '-')}", str(value)]
         done = subprocess.run(list(map(str, command)), text=True, capture_output=True, timeout=120)
