@@ -5,12 +5,13 @@
 #include "base/hash.h"
 #include "ir/value_reads.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace ingot {
 
 Graph::Graph(std::string name)
-    : name_(std::move(name)), next_symbol_(std::make_shared<int64_t>(0)) {}
+    : name_(std::move(name)), store_(new Store), next_symbol_(std::make_shared<int64_t>(0)) {}
 
 Graph Graph::sibling(std::string name) const {
     Graph g(std::move(name));
@@ -19,8 +20,30 @@ Graph Graph::sibling(std::string name) const {
 }
 
 const Graph::ValueData& Graph::at(Value v) const {
-    CHECK(v.id < values_.size(), "value ", v.id, " is not one of graph '", name_, "'");
-    return values_[v.id];
+    CHECK(store_ && v.id < value_count_, "value ", v.id, " is not one of graph '", name_, "'");
+    return store_->values[v.id];
+}
+
+Graph::Store& Graph::own() {
+    if (!store_) {
+        store_ = StoreRef(new Store);
+        node_count_ = value_count_ = 0;
+        return *store_;
+    }
+    Store& s = *store_;
+    auto nodes_end = s.nodes.begin() + static_cast<int64_t>(node_count_);
+    auto values_end = s.values.begin() + static_cast<int64_t>(value_count_);
+    if (store_.is_only()) {
+        s.nodes.erase(nodes_end, s.nodes.end());
+        s.values.erase(values_end, s.values.end());
+        return s;
+    }
+    StoreRef copy(new Store);
+    copy->nodes.reserve(s.nodes.size());
+    copy->nodes.assign(s.nodes.begin(), nodes_end);
+    copy->values.assign(s.values.begin(), values_end);
+    store_ = std::move(copy);
+    return *store_;
 }
 
 // Checks constant sizes; symbolic ones are checked when they get values.
@@ -39,11 +62,11 @@ static void check_size(std::string_view what, const Type& t) {
 Value Graph::add_input(std::string name, Type type) {
     check_size("an input", type);
     ValueData d;
-    d.type = std::move(type);
+    d.type = std::make_shared<const Type>(std::move(type));
     d.index = static_cast<int>(inputs_.size());
     d.name = std::move(name);
-    values_.push_back(std::move(d));
-    Value v{static_cast<uint32_t>(values_.size() - 1)};
+    own().values.push_back(std::move(d));
+    Value v{static_cast<uint32_t>(value_count_++)};
     inputs_.push_back(v);
     return v;
 }
@@ -61,10 +84,11 @@ std::vector<Type> Graph::infer(const OpDef& def, const std::shared_ptr<const voi
     CHECK(def.expand != nullptr, "op '", def.name, "' has neither infer nor expand");
     std::string key = str(def.name, "\n", attrs_key(def, attrs.get()));
     for (Value v : inputs) {
-        append(key, str("\n", type(v)));
+        ingot::append(key, str("\n", type(v)));
     }
-    auto known = inferred_.find(key);
-    if (known != inferred_.end()) {
+    auto& inferred = own().inferred;
+    auto known = inferred.find(key);
+    if (known != inferred.end()) {
         return known->second;
     }
     Graph scratch("scratch");
@@ -76,7 +100,7 @@ std::vector<Type> Graph::infer(const OpDef& def, const std::shared_ptr<const voi
     for (Value v : def.expand(scratch, attrs.get(), in)) {
         out.push_back(scratch.type(v));
     }
-    inferred_.emplace(std::move(key), out);
+    inferred.emplace(std::move(key), out);
     return out;
 }
 
@@ -98,47 +122,123 @@ Values Graph::add(const OpDef& def, std::shared_ptr<const void> attrs,
                   def.name, ": ", h->elements.size(), " symbolic elements of shape ", h->shape);
         }
     }
+    std::vector<ValueData> results(types.size());
+    for (size_t i = 0; i < types.size(); ++i) {
+        auto same = std::find_if(inputs.begin(), inputs.end(),
+                                 [&](Value v) { return type(v) == types[i]; });
+        results[i].type = same != inputs.end() ? at(*same).type
+                                               : std::make_shared<const Type>(std::move(types[i]));
+        results[i].host = i < host.size() ? host[i] : nullptr;
+    }
+    return append(def, std::move(attrs), inputs, results);
+}
+
+Values Graph::append(const OpDef& def, std::shared_ptr<const void> attrs,
+                     std::span<const Value> inputs, std::span<ValueData> results) {
     Node n;
     n.def = &def;
     n.attrs = std::move(attrs);
     n.inputs.assign(inputs.begin(), inputs.end());
     n.name = origin_;
-    for (size_t i = 0; i < types.size(); ++i) {
-        ValueData d;
-        d.type = std::move(types[i]);
-        d.node = static_cast<int64_t>(nodes_.size());
-        d.index = static_cast<int>(i);
-        d.host = i < host.size() ? host[i] : nullptr;
-        values_.push_back(std::move(d));
-        n.outputs.push_back(Value{static_cast<uint32_t>(values_.size() - 1)});
+    n.outputs.reserve(results.size());
+    Store& s = own();
+    for (size_t i = 0; i < results.size(); ++i) {
+        results[i].node = static_cast<int64_t>(node_count_);
+        results[i].index = static_cast<int>(i);
+        s.values.push_back(std::move(results[i]));
+        n.outputs.push_back(Value{static_cast<uint32_t>(value_count_++)});
     }
-    nodes_.push_back(std::move(n));
-    return nodes_.back().outputs;
+    s.nodes.push_back(std::move(n));
+    ++node_count_;
+    return s.nodes.back().outputs;
+}
+
+Graph Graph::without_nodes() const {
+    Graph out = sibling(name_);
+    bool lead = true;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+        lead = lead && inputs_[i].id == i;
+    }
+    if (lead && store_) {
+        out.store_ = store_;
+        out.inputs_ = inputs_;
+        out.value_count_ = inputs_.size();
+        return out;
+    }
+    for (Value v : inputs_) {
+        out.set_host(out.add_input(value_name(v), type(v)), host(v));
+    }
+    return out;
+}
+
+bool Graph::shares_all(const Graph& other) const {
+    return store_ == other.store_ && node_count_ == other.node_count_ &&
+           value_count_ == other.value_count_ && inputs_ == other.inputs_ &&
+           outputs_ == other.outputs_ && output_names_ == other.output_names_ &&
+           name_ == other.name_;
+}
+
+/// Whether the node follows the last one in the store that both share.
+bool Graph::is_next(const Graph& from, const Node& n, std::span<const Value> inputs) const {
+    return store_ == from.store_ && node_count_ < from.node_count_ &&
+           &n == &store_->nodes[node_count_] && n.name == origin_ &&
+           std::equal(inputs.begin(), inputs.end(), n.inputs.begin(), n.inputs.end()) &&
+           (n.outputs.empty() || n.outputs[0].id == value_count_);
+}
+
+/// Whether the operands have the types and contents of the node's own.
+bool Graph::knows_as(const Graph& from, const Node& n, std::span<const Value> inputs) const {
+    return std::equal(inputs.begin(), inputs.end(), n.inputs.begin(), n.inputs.end(),
+                      [&](Value here, Value there) {
+                          const ValueData& a = at(here);
+                          const ValueData& b = from.at(there);
+                          return (a.type == b.type || *a.type == *b.type) &&
+                                 (a.host == b.host || n.def->host == nullptr);
+                      });
+}
+
+Values Graph::add_copy(const Graph& from, const Node& n, std::shared_ptr<const void> attrs,
+                       std::span<const Value> inputs) {
+    if (attrs != n.attrs || !knows_as(from, n, inputs)) {
+        return add(*n.def, std::move(attrs), inputs);
+    }
+    if (is_next(from, n, inputs)) {
+        ++node_count_;
+        value_count_ += n.outputs.size();
+        return n.outputs;
+    }
+    std::vector<ValueData> results;
+    results.reserve(n.outputs.size());
+    for (Value v : n.outputs) {
+        const ValueData& old = from.at(v);
+        results.push_back({old.type, old.host, {}, -1, 0});
+    }
+    return append(*n.def, std::move(attrs), inputs, results);
 }
 
 void Graph::add_output(std::string name, Value v) {
-    CHECK(v.id < values_.size(), "output '", name, "' is not a value of graph '", name_, "'");
+    CHECK(v.id < value_count_, "output '", name, "' is not a value of graph '", name_, "'");
     outputs_.push_back(v);
     output_names_.push_back(std::move(name));
 }
 
 const Node* Graph::producer(Value v) const {
     int64_t n = at(v).node;
-    return n < 0 ? nullptr : &nodes_[static_cast<size_t>(n)];
+    return n < 0 ? nullptr : &store_->nodes[static_cast<size_t>(n)];
 }
 
 void Graph::set_value_name(Value v, std::string name) {
-    CHECK(v.id < values_.size(), "value ", v.id, " is not one of graph '", name_, "'");
-    values_[v.id].name = std::move(name);
+    if (at(v).name != name) {
+        own().values[v.id].name = std::move(name);
+    }
 }
 
 void Graph::set_host(Value v, HostRef host) {
-    CHECK(v.id < values_.size(), "value ", v.id, " is not one of graph '", name_, "'");
-    const Type& t = values_[v.id].type;
-    if (is_input(v) && (t.rank() > 1 || is_float(t.dtype))) {
+    const ValueData& now = at(v);
+    if (host == now.host || (is_input(v) && (now.type->rank() > 1 || is_float(now.type->dtype)))) {
         return; // the text and binary forms keep contents of inputs as lists of sizes
     }
-    values_[v.id].host = std::move(host);
+    own().values[v.id].host = std::move(host);
 }
 
 const Tensor* Graph::constant(Value v) const {
@@ -233,7 +333,7 @@ void Graph::reserve_symbols() {
             d.collect_symbols(names);
         }
     }
-    for (const Node& n : nodes_) {
+    for (const Node& n : nodes()) {
         collect_symbols(*this, n, names);
     }
     for (const std::string& name : names) {

@@ -4,9 +4,11 @@
 
 #include "ir/op.h"
 
+#include <atomic>
 #include <deque>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 namespace ingot {
 
@@ -25,14 +27,20 @@ struct Node {
     }
 };
 
-/// Owns its nodes and values; append-only apart from outputs and names. To change a graph, a pass
-/// builds a new one (ir/rewrite.h). Not thread safe while being built; const use is.
+/// Append-only apart from outputs and names. To change a graph, a pass builds a new one
+/// (ir/rewrite.h). Copies share nodes and values until one of them is added to, so that a copy
+/// costs little. Not thread safe while being built; const use is.
 class Graph {
 public:
     explicit Graph(std::string name = "main");
 
     /// An empty graph that draws fresh symbols from the same source: for bodies and rewrites.
     Graph sibling(std::string name) const;
+    /// A sibling with the same inputs and none of the nodes; add_copy() gives it those.
+    Graph without_nodes() const;
+    /// Whether both share all nodes and values and have the same outputs: one is a copy of the
+    /// other, or a rewrite that changed nothing. False says nothing.
+    bool shares_all(const Graph& other) const;
 
     Value add_input(std::string name, Type type);
     /// Appends a node; infers the types of its results (a composite's from its expansion,
@@ -51,20 +59,28 @@ public:
     Value add1(const OpDef& def, A attrs, std::initializer_list<Value> inputs) {
         return add1(def, std::move(attrs), std::span<const Value>(inputs.begin(), inputs.size()));
     }
+    /// Appends node `n` of `from` over other operands. Where those have the types and contents that
+    /// they have in `from`, nothing is inferred; where they are even the same values, and nothing
+    /// else was added, both graphs share the node and the names of its results.
+    Values add_copy(const Graph& from, const Node& n, std::shared_ptr<const void> attrs,
+                    std::span<const Value> inputs);
     void add_output(std::string name, Value v);
 
     const std::string& name() const { return name_; }
-    std::span<const Node> nodes() const { return nodes_; }
+    std::span<const Node> nodes() const {
+        return store_ ? std::span<const Node>(store_->nodes.data(), node_count_)
+                      : std::span<const Node>();
+    }
     const Values& inputs() const { return inputs_; }
     const Values& outputs() const { return outputs_; }
     const std::vector<std::string>& output_names() const { return output_names_; }
 
-    const Type& type(Value v) const { return at(v).type; }
+    const Type& type(Value v) const { return *at(v).type; }
     /// The node that computes v, or null for graph inputs.
     const Node* producer(Value v) const;
     /// The index of v among its producer's results.
     int output_index(Value v) const { return at(v).index; }
-    size_t value_count() const { return values_.size(); }
+    size_t value_count() const { return value_count_; }
     bool is_input(Value v) const { return at(v).node < 0; }
     /// The name of an input, or of an ONNX tensor kept for inspection; may be empty.
     const std::string& value_name(Value v) const { return at(v).name; }
@@ -87,25 +103,67 @@ public:
 
 private:
     struct ValueData {
-        Type type;
+        std::shared_ptr<const Type> type; // often the operand's
+        HostRef host;
+        std::string name;
         int64_t node = -1;
         int index = 0;
-        std::string name;
-        HostRef host;
+    };
+    struct Store {
+        std::vector<Node> nodes;
+        std::deque<ValueData> values; // references from type() stay valid while nodes are added
+        std::unordered_map<std::string, std::vector<Type>> inferred; // composites, by key
+        std::atomic<size_t> users{1};
+    };
+    /// Counts the graphs that share a store. (shared_ptr::use_count does not order what another
+    /// thread read before it let go.)
+    class StoreRef {
+    public:
+        StoreRef() = default;
+        explicit StoreRef(Store* store) : store_(store) {}
+        StoreRef(const StoreRef& o) : store_(o.store_) {
+            if (store_ != nullptr) {
+                store_->users.fetch_add(1, std::memory_order_relaxed);
+            }
+        }
+        StoreRef(StoreRef&& o) noexcept : store_(std::exchange(o.store_, nullptr)) {}
+        StoreRef& operator=(StoreRef o) noexcept {
+            std::swap(store_, o.store_);
+            return *this;
+        }
+        ~StoreRef() {
+            if (store_ != nullptr && store_->users.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+                delete store_;
+            }
+        }
+        bool is_only() const { return store_->users.load(std::memory_order_acquire) == 1; }
+        explicit operator bool() const { return store_ != nullptr; }
+        bool operator==(const StoreRef& o) const { return store_ == o.store_; }
+        Store* operator->() const { return store_; }
+        Store& operator*() const { return *store_; }
+
+    private:
+        Store* store_ = nullptr;
     };
     const ValueData& at(Value v) const;
+    bool is_next(const Graph& from, const Node& n, std::span<const Value> inputs) const;
+    bool knows_as(const Graph& from, const Node& n, std::span<const Value> inputs) const;
+    /// The store, which from now on is this graph's alone and holds no more than it has.
+    Store& own();
+    Values append(const OpDef& def, std::shared_ptr<const void> attrs,
+                  std::span<const Value> inputs, std::span<ValueData> results);
     std::vector<Type> infer(const OpDef& def, const std::shared_ptr<const void>& attrs,
                             std::span<const Value> inputs);
 
     std::string name_;
     std::string origin_;
-    std::vector<Node> nodes_;
-    std::deque<ValueData> values_; // references from type() stay valid while nodes are added
+    StoreRef store_; // null after a move
+    size_t node_count_ = 0;
+    size_t value_count_ = 0;
     Values inputs_;
     Values outputs_;
     std::vector<std::string> output_names_;
     std::shared_ptr<int64_t> next_symbol_;
-    std::unordered_map<std::string, std::vector<Type>> inferred_; // composites, by key
 };
 
 /// A copy of `op`'s attributes after `visitor` has changed them.

@@ -4,6 +4,8 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 
+#include <algorithm>
+
 namespace ingot {
 
 namespace {
@@ -163,11 +165,9 @@ SymbolSet input_symbols(const Graph& g) {
 }
 
 Rewriter::Rewriter(const Graph& from)
-    : from_(from), out_(from.sibling(from.name())), map_(from.value_count()) {
-    for (Value v : from.inputs()) {
-        Value to = out_.add_input(from.value_name(v), from.type(v));
-        map_[v.id] = to;
-        out_.set_host(to, from.host(v));
+    : from_(from), out_(from.without_nodes()), map_(from.value_count()) {
+    for (size_t i = 0; i < from.inputs().size(); ++i) {
+        map_[from.inputs()[i].id] = out_.inputs()[i];
     }
 }
 
@@ -208,7 +208,9 @@ Values Rewriter::copy(const Node& n) {
 
 Values Rewriter::copy(const Node& n, std::span<const Value> in) {
     out_.set_origin(n.name);
-    return out_.add(*n.def, mapped_attrs(n), in);
+    Values made = out_.add_copy(from_, n, mapped_attrs(n), in);
+    shared_ = !made.empty() && out_.producer(made[0]) == &n ? &n : nullptr;
+    return made;
 }
 
 void Rewriter::carry(Value from, Value to) {
@@ -226,14 +228,18 @@ void Rewriter::replace(const Node& n, std::span<const Value> by) {
     CHECK(by.size() == n.outputs.size(), "node '", n.name, "' (", n.def->name, ") has ",
           n.outputs.size(), " results, replaced by ", by.size());
     for (size_t i = 0; i < by.size(); ++i) {
+        if (shared_ == &n && by[i] != n.outputs[i]) {
+            out_.set_value_name(n.outputs[i], {}); // the replacement gets it
+        }
         if (!by[i].valid()) {
             continue;
         }
         const Type& old = from_.type(n.outputs[i]);
         const Type& now = out_.type(by[i]);
-        require(old.dtype == now.dtype && mapped(old.dims) == now.dims, ErrorCode::Internal,
-                "rewriting node '", n.name, "' (", n.def->name, ") gave ", now, ", expected ",
-                Type{old.dtype, mapped(old.dims)});
+        bool is_kept = &old == &now && symbols_.empty();
+        require(is_kept || (old.dtype == now.dtype && mapped(old.dims) == now.dims),
+                ErrorCode::Internal, "rewriting node '", n.name, "' (", n.def->name, ") gave ", now,
+                ", expected ", Type{old.dtype, mapped(old.dims)});
         map_[n.outputs[i].id] = by[i];
         carry(n.outputs[i], by[i]);
     }
@@ -270,17 +276,26 @@ Graph rewrite(const Graph& g, const Rule& rule) {
     return r.finish();
 }
 
-Graph rewrite_bodies(const Graph& g, const std::function<Graph(const Graph&)>& f) {
+Graph rewrite_bodies(const Graph& g, const std::function<Graph(const Graph&)>& f,
+                     const std::function<bool(const Node&)>& wanted) {
     if (!has_bodies(g)) {
         return g;
     }
+    bool changed = false;
     AttrMap map;
-    map.body = [&f](const GraphRef& b) { return std::make_shared<const Graph>(f(*b)); };
+    map.body = [&](const GraphRef& b) {
+        Graph now = f(*b);
+        bool same = now.shares_all(*b);
+        changed = changed || !same;
+        return same ? b : std::make_shared<const Graph>(std::move(now));
+    };
     return rewrite(g, [&](Rewriter& r, const Node& n, std::span<const Value> in) {
-        if (bodies(n).empty()) {
+        if (bodies(n).empty() || (wanted && !wanted(n))) {
             return std::optional<Values>();
         }
-        return std::optional(r.out().add(*n.def, map_attrs(*n.def, n.attrs.get(), map), in));
+        changed = false;
+        auto attrs = map_attrs(*n.def, n.attrs.get(), map);
+        return changed ? std::optional(r.out().add(*n.def, attrs, in)) : std::nullopt;
     });
 }
 
@@ -291,37 +306,33 @@ Graph rewrite_all(const Graph& g, const std::function<Graph(const Graph&)>& f) {
 
 namespace {
 
-// Which nodes are live; symbols keep alive the node that defines them.
+// Which nodes are live; symbols keep alive the node that defines them. A node stands after what it
+// reads and after the definitions of its symbols, so one walk backwards finds all.
 std::vector<bool> live_nodes(const Graph& g) {
     SymbolSet given = input_symbols(g);
     std::map<std::string, size_t, std::less<>> definers;
-    std::vector<size_t> producers(g.value_count(), SIZE_MAX);
     for (size_t i = 0; i < g.nodes().size(); ++i) {
         for (const std::string& s : declared_symbols(g.nodes()[i])) {
             if (given.count(s) == 0) {
                 definers.emplace(s, i);
             }
         }
-        for (Value v : g.nodes()[i].outputs) {
-            producers[v.id] = i;
-        }
+    }
+    std::vector<bool> read(g.value_count(), false);
+    for (Value v : g.outputs()) {
+        read[v.id] = true;
     }
     std::vector<bool> live(g.nodes().size(), false);
-    std::vector<size_t> work;
-    auto mark = [&](size_t i) {
-        if (i != SIZE_MAX && !live[i]) {
-            live[i] = true;
-            work.push_back(i);
+    for (size_t i = live.size(); i-- > 0;) {
+        const Node& n = g.nodes()[i];
+        bool is_read =
+            std::any_of(n.outputs.begin(), n.outputs.end(), [&](Value v) { return read[v.id]; });
+        live[i] = live[i] || is_read;
+        if (!live[i]) {
+            continue;
         }
-    };
-    for (Value v : g.outputs()) {
-        mark(producers[v.id]);
-    }
-    while (!work.empty()) {
-        const Node& n = g.nodes()[work.back()];
-        work.pop_back();
         for (Value v : n.inputs) {
-            mark(producers[v.id]);
+            read[v.id] = true;
         }
         if (definers.empty()) {
             continue;
@@ -331,7 +342,7 @@ std::vector<bool> live_nodes(const Graph& g) {
         for (const std::string& s : mentioned) {
             auto at = definers.find(s);
             if (at != definers.end()) {
-                mark(at->second);
+                live[at->second] = true;
             }
         }
     }
@@ -343,6 +354,10 @@ std::vector<bool> live_nodes(const Graph& g) {
 Graph dead_code(const Graph& g) {
     return rewrite_all(g, [](const Graph& one) {
         std::vector<bool> live = live_nodes(one);
+        check_interrupt();
+        if (std::find(live.begin(), live.end(), false) == live.end()) {
+            return one;
+        }
         Rewriter r(one);
         for (size_t i = 0; i < live.size(); ++i) {
             if (live[i]) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rewriting: a pass walks a graph in order and writes a new one, node by node. Graphs are never
-// edited in place, so a rule sees its operands already rewritten.
+// edited in place, so a rule sees its operands already rewritten. Up to the first change the new
+// graph shares the nodes of the old one: a pass that finds nothing costs a walk.
 #pragma once
 
 #include "ir/graph.h"
@@ -71,6 +72,7 @@ private:
     Graph out_;
     Values map_;
     SymbolMap symbols_;
+    const Node* shared_ = nullptr; // the last copy, when both graphs share it
 };
 
 /// Returns results in r.out() that replace the node, or nullopt to keep it. `in` holds the new
@@ -79,8 +81,10 @@ using Rule =
     std::function<std::optional<Values>(Rewriter& r, const Node& n, std::span<const Value> in)>;
 /// Applies a rule to every node, in order. Bodies are left alone (see rewrite_bodies).
 Graph rewrite(const Graph& g, const Rule& rule);
-/// Replaces the bodies of the graph's nodes by f(body); f is responsible for nested bodies.
-Graph rewrite_bodies(const Graph& g, const std::function<Graph(const Graph&)>& f);
+/// Replaces the bodies of the graph's nodes (of those `wanted`, where that is given) by f(body); f
+/// is responsible for nested bodies.
+Graph rewrite_bodies(const Graph& g, const std::function<Graph(const Graph&)>& f,
+                     const std::function<bool(const Node&)>& wanted = nullptr);
 /// Applies f to all bodies, innermost first, then to the graph itself.
 Graph rewrite_all(const Graph& g, const std::function<Graph(const Graph&)>& f);
 

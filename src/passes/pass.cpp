@@ -10,6 +10,7 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <set>
 
 namespace ingot {
 
@@ -65,24 +66,13 @@ bool has_open_bodies(const Graph& g) {
     return std::any_of(g.nodes().begin(), g.nodes().end(), is_open);
 }
 
-/// Replaces each body by f(body); groups, which one kernel runs, stay.
-Graph with_bodies(const Graph& g, const std::function<Graph(const Graph&)>& f) {
-    AttrMap map;
-    map.body = [&f](const GraphRef& b) { return std::make_shared<const Graph>(f(*b)); };
-    return rewrite(g, [&](Rewriter& r, const Node& n, std::span<const Value> in) {
-        return is_open(n)
-                   ? std::optional(r.out().add(*n.def, map_attrs(*n.def, n.attrs.get(), map), in))
-                   : std::nullopt;
-    });
-}
-
 } // namespace
 
 Graph run_pass(const Pass& pass, const Graph& g, const PassOptions& options) {
-    // A graph without bodies is not copied: large ones cost more than most passes.
+    // Groups, which one kernel runs, keep their bodies.
     std::function<Graph(const Graph&)> body;
     auto run = [&](const Graph& one) {
-        return has_open_bodies(one) ? pass.run(with_bodies(one, body), options)
+        return has_open_bodies(one) ? pass.run(rewrite_bodies(one, body, is_open), options)
                                     : pass.run(one, options);
     };
     body = [&](const Graph& b) { return with_result_sizes(run(b), b); };
@@ -111,6 +101,9 @@ bool all_are_verified() {
 Graph run_passes(std::span<const Pass* const> list, const Graph& g,
                  const PipelineOptions& options) {
     Graph now = g;
+    size_t nodes = count_nodes(now);
+    bool is_verified = false;
+    std::set<const Pass*> idle; // these gave the graph back as it is now, and would again
     for (size_t i = 0; i < list.size(); ++i) {
         const Pass& pass = *list[i];
         const auto& off = options.disabled;
@@ -122,13 +115,22 @@ Graph run_passes(std::span<const Pass* const> list, const Graph& g,
             options.progress(pass, i, list.size());
         }
         auto start = std::chrono::steady_clock::now();
-        size_t before = count_nodes(now);
-        now = run_pass(pass, now, options.pass);
-        if (options.verify || all_are_verified()) {
-            with_place([&] { return str("after pass '", pass.name, "'"); }, [&] { verify(now); });
+        size_t before = nodes;
+        Graph made = idle.contains(&pass) ? now : run_pass(pass, now, options.pass);
+        bool changed = !made.shares_all(now);
+        if (changed) {
+            now = std::move(made);
+            nodes = count_nodes(now);
+            idle.clear();
         }
-        log(LogLevel::Verbose, "pass ", pass.name, ": ", before, " -> ", count_nodes(now),
-            " nodes in ", static_cast<int64_t>(milliseconds_since(start)), " ms");
+        idle.insert(&pass);
+        if ((changed || !is_verified) && (options.verify || all_are_verified())) {
+            with_place([&] { return str("after pass '", pass.name, "'"); }, [&] { verify(now); });
+            is_verified = true;
+        }
+        log(LogLevel::Verbose, "pass ", pass.name, ": ", before, " -> ", nodes, " nodes",
+            changed ? "" : ", unchanged,", " in ", static_cast<int64_t>(milliseconds_since(start)),
+            " ms");
         if (options.dump_after) {
             options.dump_after(pass, now);
         }

@@ -4,6 +4,9 @@
 #include "base/error.h"
 #include "base/log.h"
 
+#include <algorithm>
+#include <unordered_map>
+
 namespace ingot::passes {
 
 namespace {
@@ -24,17 +27,43 @@ void count_uses(const Rewriter& r, const Node& old, const std::vector<uint32_t>&
     }
 }
 
-std::optional<Values> first_that_applies(Site& s, std::span<const Rules> rules) {
-    for (Rules list : rules) {
-        for (const RuleRow& row : list) {
-            if (row.def == nullptr || s.node().is(*row.def)) {
-                if (auto by = row.rule(s)) {
-                    return by;
+/// The rules of each op, in their order.
+class RulesByOp {
+public:
+    explicit RulesByOp(std::span<const Rules> lists) : lists_(lists) {}
+
+    std::span<const SiteRule> of(const OpDef& def) {
+        auto [at, fresh] = rules_.try_emplace(&def);
+        for (size_t i = 0; fresh && i < lists_.size(); ++i) {
+            for (const RuleRow& row : lists_[i]) {
+                if (row.def == nullptr || row.def == &def) {
+                    at->second.push_back(row.rule);
                 }
             }
         }
+        return at->second;
     }
-    return std::nullopt;
+
+private:
+    std::span<const Rules> lists_;
+    std::unordered_map<const OpDef*, std::vector<SiteRule>> rules_;
+};
+
+/// The results of the first rule that applies, else a copy.
+Values rewritten(Rewriter& r, const Node& n, std::span<const SiteRule> rules,
+                 const std::vector<uint32_t>& uses, bool& changed) {
+    if (rules.empty()) {
+        return r.copy(n);
+    }
+    Site s(r, n, uses);
+    r.out().set_origin(n.name);
+    for (SiteRule rule : rules) {
+        if (auto by = rule(s)) {
+            changed = true;
+            return std::move(*by);
+        }
+    }
+    return s.copied();
 }
 
 } // namespace
@@ -56,7 +85,13 @@ const Values& Site::copied() {
 
 Graph apply_rules(const Graph& g, std::span<const Rules> rules) {
     Graph now = g;
+    RulesByOp by_op(rules);
     for (int round = 0; round < max_rounds; ++round) {
+        bool any = std::any_of(now.nodes().begin(), now.nodes().end(),
+                               [&](const Node& n) { return !by_op.of(*n.def).empty(); });
+        if (!any) {
+            return dead_code(now);
+        }
         bool changed = false;
         std::vector<uint32_t> old_uses = use_counts(now);
         std::vector<uint32_t> uses;
@@ -66,13 +101,7 @@ Graph apply_rules(const Graph& g, std::span<const Rules> rules) {
         Rewriter r(now);
         for (const Node& n : now.nodes()) {
             with_place([&] { return str("node '", n.name, "' (", n.def->name, ")"); },
-                       [&] {
-                           Site s(r, n, uses);
-                           r.out().set_origin(n.name);
-                           auto by = first_that_applies(s, rules);
-                           changed = changed || by.has_value();
-                           r.replace(n, by ? *by : s.copied());
-                       });
+                       [&] { r.replace(n, rewritten(r, n, by_op.of(*n.def), uses, changed)); });
             count_uses(r, n, old_uses, uses);
         }
         now = dead_code(r.finish());

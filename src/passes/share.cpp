@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 namespace ingot::passes {
 
@@ -71,13 +72,18 @@ public:
         if (!bodies(n).empty()) {
             return std::nullopt;
         }
-        std::vector<std::string> declared = Declarations(n).order;
-        std::string key = str(n.def->name, "(");
-        for (Value v : in) {
-            append(key, str(v.id, ","));
+        // Most nodes differ from all others by op or operands: they need no text.
+        auto [first, is_first] = first_.try_emplace(hash_of(n, in), &n);
+        if (is_first) {
+            return std::nullopt;
         }
-        append(key, anonymous_key(r, n, declared));
-        auto [at, fresh] = nodes_.emplace(key, Known{});
+        if (const Node* other = std::exchange(first->second, nullptr)) {
+            Values results = r.mapped(other->outputs);
+            nodes_.emplace(key_of(r, *other, r.mapped(other->inputs)),
+                           Known{results, Declarations(*other).order});
+        }
+        auto [at, fresh] = nodes_.emplace(key_of(r, n, in), Known{});
+        std::vector<std::string> declared = Declarations(n).order;
         if (fresh) {
             at->second = {r.copy(n, in), declared};
             return at->second.results;
@@ -94,6 +100,23 @@ private:
         std::vector<std::string> declared;
     };
 
+    static uint64_t hash_of(const Node& n, std::span<const Value> in) {
+        uint64_t h = hash_bytes(n.def->name.data(), n.def->name.size());
+        for (Value v : in) {
+            h = mix(h, v.id);
+        }
+        return h;
+    }
+
+    static std::string key_of(const Rewriter& r, const Node& n, std::span<const Value> in) {
+        std::string key = str(n.def->name, "(");
+        for (Value v : in) {
+            append(key, str(v.id, ","));
+        }
+        append(key, anonymous_key(r, n, Declarations(n).order));
+        return key;
+    }
+
     std::optional<Values> constant(Rewriter& r, const Node& n) {
         const Tensor& t = n.as<Constant>().value;
         std::vector<Value>& same = constants_[constant_key(t)];
@@ -109,6 +132,7 @@ private:
         return made;
     }
 
+    std::unordered_map<uint64_t, const Node*> first_; // by op and operands; null: in nodes_
     std::unordered_map<std::string, Known> nodes_;
     std::unordered_map<std::string, std::vector<Value>> constants_;
 };

@@ -31,6 +31,75 @@ TEST(Rewrite, CopyingEveryNodeChangesNothing) {
     }
 }
 
+TEST(Rewrite, AGraphThatStaysIsShared) {
+    Rule keep = [](Rewriter&, const Node&, std::span<const Value>) {
+        return std::optional<Values>();
+    };
+    for (const Graph& g : test::sample_graphs()) {
+        Graph clean = rewrite(dead_code(g), keep); // inputs first
+        EXPECT_TRUE(rewrite(clean, keep).shares_all(clean)) << g.name();
+        EXPECT_TRUE(dead_code(clean).shares_all(clean)) << g.name();
+        auto same = [](const Graph& b) { return dead_code(b); };
+        EXPECT_TRUE(rewrite_all(clean, same).shares_all(clean)) << g.name();
+    }
+}
+
+TEST(Rewrite, AChangeLeavesTheOldGraphAsItWas) {
+    for (const Graph& g : test::sample_graphs()) {
+        std::string before = full(g);
+        for (size_t at = 0; at < g.nodes().size(); ++at) {
+            size_t i = 0;
+            Graph other = rewrite(g, [&](Rewriter& r, const Node& n, std::span<const Value> in) {
+                if (i++ != at) {
+                    return std::optional<Values>();
+                }
+                r.out().add_input("extra", {DType::F32, {}});
+                return std::optional(r.out().add(*n.def, n.attrs, in));
+            });
+            EXPECT_EQ(full(g), before);
+            EXPECT_FALSE(other.shares_all(g));
+            EXPECT_EQ(other.inputs().size(), g.inputs().size() + 1);
+            EXPECT_EQ(other.nodes().size(), g.nodes().size());
+            verify(other);
+        }
+    }
+}
+
+TEST(Rewrite, ANameGoesToTheReplacementOnly) {
+    Graph g =
+        parse_graph("graph a(%x: f32[2]) { %y = reshape(%x) {dims=[1,2]} return %y }", ops_only);
+    g.set_value_name(g.nodes()[0].outputs[0], "named");
+    Graph out = rewrite(g, [](Rewriter& r, const Node& n, std::span<const Value>) {
+        Values kept = r.copy(n); // a part of its own replacement
+        Value flat = ops::reshape(r.out(), kept[0], {2});
+        return std::optional<Values>({ops::reshape(r.out(), flat, {1, 2})});
+    });
+    ASSERT_EQ(out.nodes().size(), 3U);
+    EXPECT_EQ(out.value_name(out.nodes()[0].outputs[0]), "");
+    EXPECT_EQ(out.value_name(out.outputs()[0]), "named");
+    EXPECT_EQ(g.value_name(g.outputs()[0]), "named");
+}
+
+TEST(Rewrite, CopiesGrowApart) {
+    Graph a = test::primitives_graph();
+    std::string before = full(a);
+    Graph b = a;
+    EXPECT_TRUE(b.shares_all(a));
+    Value more = ops::reshape(b, ops::constant(b, Tensor::i64({1, 2})), {2, 1});
+    b.set_value_name(more, "more");
+    EXPECT_EQ(full(a), before);
+    EXPECT_EQ(b.nodes().size(), a.nodes().size() + 2);
+    EXPECT_EQ(b.value_count(), a.value_count() + 2);
+    std::string grown = full(b);
+    a.set_value_name(a.nodes()[0].outputs[0], "renamed");
+    EXPECT_EQ(full(b), grown);
+    verify(a);
+    verify(b);
+    Graph c = std::move(b);
+    EXPECT_EQ(full(c), grown);
+    EXPECT_TRUE(b.nodes().empty()); // NOLINT(bugprone-use-after-move): valid, without nodes
+}
+
 /// A graph of a million nodes takes seconds for each of these: none waits for its end.
 TEST(Rewrite, EachWalkSeesAnInterrupt) {
     Graph g =

@@ -29,6 +29,46 @@ std::string printed(const Graph& g) {
     return print(g, o);
 }
 
+/// `count` maps in a row, which no pass changes.
+Graph chain(int count) {
+    Graph g("chain");
+    Value v = g.add_input("x", parse_type("f32[16]"));
+    for (int i = 0; i < count; ++i) {
+        v = ops::unary(g, i % 2 == 0 ? ExprOp::Tanh : ExprOp::Neg, v);
+    }
+    g.add_output("y", v);
+    return g;
+}
+
+// Each copy of a graph of a million nodes costs seconds.
+TEST(Passes, WhatFindsNothingCopiesNothing) {
+    Graph g = run_aot_passes(chain(40), {});
+    for (const Pass* pass : aot_passes()) {
+        EXPECT_TRUE(run_pass(*pass, g).shares_all(g)) << pass->name;
+    }
+}
+
+TEST(Passes, WhatFoundNothingRunsAgainAfterAChange) {
+    int looked = 0;
+    Pass idle{"idle", "", [&](const Graph& g, const PassOptions&) {
+                  ++looked;
+                  return g;
+              }};
+    Pass grows{"grows", "", [](const Graph& g, const PassOptions&) {
+                   Graph out = g;
+                   ops::constant(out, Tensor::scalar(DType::F32, 1));
+                   return out;
+               }};
+    const Pass* list[] = {&idle, &idle, &grows, &idle, &idle};
+    PipelineOptions options;
+    int dumped = 0;
+    options.dump_after = [&](const Pass&, const Graph&) { ++dumped; };
+    Graph out = run_passes(list, chain(4), options);
+    EXPECT_EQ(looked, 2);
+    EXPECT_EQ(dumped, 5);
+    EXPECT_EQ(out.nodes().size(), 5U);
+}
+
 using Results = std::optional<std::vector<Tensor>>;
 
 // nullopt when the graph itself fails at run time.
