@@ -4,6 +4,7 @@
 #include "base/beneath.h"
 #include "base/error.h"
 #include "base/page_guard.h"
+#include "base/pieces.h"
 #include "base/read_file.h"
 
 #include <dirent.h>
@@ -295,17 +296,19 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::write(std::span<const std::byte> data) {
     CHECK(descriptor_ >= 0, "write after commit");
-    while (!data.empty()) {
-        ssize_t n = ::write(descriptor_, data.data(), data.size());
-        if (n < 0 && errno == EINTR) {
-            continue;
+    for_pieces(data, [this](std::span<const std::byte> part) {
+        while (!part.empty()) {
+            ssize_t n = ::write(descriptor_, part.data(), part.size());
+            if (n < 0 && errno == EINTR) {
+                continue;
+            }
+            if (n < 0) {
+                fail_io("write", path_, errno);
+            }
+            position_ += static_cast<uint64_t>(n);
+            part = part.subspan(static_cast<size_t>(n));
         }
-        if (n < 0) {
-            fail_io("write", path_, errno);
-        }
-        position_ += static_cast<uint64_t>(n);
-        data = data.subspan(static_cast<size_t>(n));
-    }
+    });
 }
 
 void AtomicFile::write_at(uint64_t offset, std::span<const std::byte> data) {

@@ -47,6 +47,7 @@ public:
     ~AtomicFile();
     AtomicFile(const AtomicFile&) = delete;
     AtomicFile& operator=(const AtomicFile&) = delete;
+    /// More than 16 MiB can be stopped: Error(Interrupted).
     void write(std::span<const std::byte> data);
     void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
     /// Overwrites bytes that were already written (for headers).

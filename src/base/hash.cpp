@@ -2,6 +2,7 @@
 #include "base/hash.h"
 
 #include "base/error.h"
+#include "base/pieces.h"
 
 // The low-level SHA-256 functions: EVP would link seven megabytes of other algorithms.
 #define OPENSSL_SUPPRESS_DEPRECATED
@@ -22,6 +23,11 @@ std::string to_text(const Hash128& h) {
 }
 
 Hash128 xxh3_128(std::span<const std::byte> data) {
+    if (data.size() > piece_bytes) {
+        HashStream s(false);
+        s.add(data);
+        return s.xxh3();
+    }
     XXH128_hash_t h = XXH3_128bits(data.data(), data.size());
     return {h.high64, h.low64};
 }
@@ -58,9 +64,11 @@ HashStream::HashStream(bool with_sha) : state_(std::make_unique<State>()) {
 HashStream::~HashStream() = default;
 
 void HashStream::add(std::span<const std::byte> data) {
-    bool ok = XXH3_128bits_update(state_->xxh, data.data(), data.size()) == XXH_OK &&
-              (!state_->with_sha || SHA256_Update(&state_->sha, data.data(), data.size()) == 1);
-    CHECK(ok, "hashing failed");
+    for_pieces(data, [this](std::span<const std::byte> part) {
+        bool ok = XXH3_128bits_update(state_->xxh, part.data(), part.size()) == XXH_OK &&
+                  (!state_->with_sha || SHA256_Update(&state_->sha, part.data(), part.size()) == 1);
+        CHECK(ok, "hashing failed");
+    });
 }
 
 Hash128 HashStream::xxh3() const {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// XXH3-128 (damage) and SHA-256 (identity) over byte ranges.
+// XXH3-128 (damage) and SHA-256 (identity) over byte ranges. Those of more than 16 MiB can be
+// stopped: Error(Interrupted).
 #pragma once
 
 #include <array>

@@ -42,6 +42,11 @@ void check_interrupt() {
             limit_ms.load(std::memory_order_relaxed), " ms");
 }
 
+bool is_interrupted() noexcept {
+    int64_t end = deadline.load(std::memory_order_relaxed);
+    return requested.load(std::memory_order_relaxed) || (end != 0 && now() >= end);
+}
+
 void request_interrupt() noexcept {
     requested.store(true, std::memory_order_relaxed);
 }

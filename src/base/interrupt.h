@@ -9,6 +9,8 @@ namespace ingot {
 /// Throws Error(Interrupted, "interrupted by ...") after a stop request or when the time limit has
 /// passed. Cheap: one relaxed load, and a clock read only while a limit is set.
 void check_interrupt();
+/// Whether check_interrupt() would throw.
+bool is_interrupted() noexcept;
 /// Async-signal-safe.
 void request_interrupt() noexcept;
 void clear_interrupt() noexcept;

@@ -3,10 +3,12 @@
 
 #include "base/error.h"
 #include "base/fork.h"
+#include "base/interrupt.h"
 #include "base/thread_pool.h"
 #include "base/trace.h"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 
 namespace ingot {
@@ -16,6 +18,8 @@ namespace {
 // From about this many threads on, hashing is bound by memory; the other CPUs lower and compile.
 constexpr uint64_t most_threads = 4;
 constexpr uint64_t least_for_threads = 1 << 20;
+/// How often a wait looks for a stop request.
+constexpr std::chrono::milliseconds glance{100};
 
 } // namespace
 
@@ -115,12 +119,17 @@ void WeightCheck::wait() {
         // Shares the remaining work; a chunk takes long enough to be one piece.
         ThreadPool::shared().parallel_for(static_cast<int64_t>(chunks_), 1,
                                           [this](int64_t begin, int64_t end) {
-                                              for (int64_t i = begin; i < end && hash_one(); ++i) {
+                                              for (int64_t i = begin; i < end; ++i) {
+                                                  if (is_interrupted() || !hash_one()) {
+                                                      return;
+                                                  }
                                               }
                                           });
     }
     std::unique_lock lock(mutex_);
-    all_done_.wait(lock, [this] { return done_ == chunks_; });
+    while (!all_done_.wait_for(lock, glance, [this] { return done_ == chunks_; })) {
+        check_interrupt();
+    }
     throw_if_damaged();
 }
 

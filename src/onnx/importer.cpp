@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/pieces.h"
 #include "onnx/data_type.h"
 #include "onnx/import_node.h"
 #include "onnx/import_run.h"
@@ -10,7 +11,6 @@
 #include "ops/support/capture.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <set>
 
@@ -401,7 +401,11 @@ ingot::Tensor tensor_from(const Tensor& t) {
         return ingot::Tensor::wrap(*dtype, t.dims, t.bytes, t.owner);
     }
     ingot::Tensor copy = ingot::Tensor::empty(*dtype, t.dims);
-    std::memcpy(copy.mutable_bytes().data(), t.bytes.data(), t.bytes.size());
+    std::span<std::byte> to = copy.mutable_bytes();
+    for_pieces(t.bytes, [&to](std::span<const std::byte> part) {
+        std::copy(part.begin(), part.end(), to.begin());
+        to = to.subspan(part.size());
+    });
     return copy;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GraphProto, NodeProto and AttributeProto.
+#include "base/interrupt.h"
 #include "onnx/reader.h"
 #include "onnx/reader_parts.h"
 
@@ -217,11 +218,13 @@ bool read_graph_data(Wire& w, Graph& g, ReadContext& context) {
     switch (w.field()) {
     case 1: {
         const Bytes part = w.repeated("node").bytes();
+        check_interrupt();
         append_message(g.nodes, part, "node", 3, [&] { return read_node_message(part, context); });
         return true;
     }
     case 5: {
         const Bytes part = w.repeated("initializer").bytes();
+        check_interrupt();
         append_message(g.initializers, part, "initializer", 8, [&] {
             context.data_may_be_missing =
                 context.initializers_may_lack_data && context.graph_depth == 1;

@@ -4,6 +4,7 @@
 // second allocate and decode.
 #include "base/checked.h"
 #include "base/page_guard.h"
+#include "base/pieces.h"
 #include "onnx/data_type.h"
 #include "onnx/reader.h"
 #include "onnx/reader_parts.h"
@@ -131,6 +132,9 @@ class BitSink {
 public:
     BitSink(std::vector<std::byte>& out, int bits) : out_(out), bits_(static_cast<size_t>(bits)) {}
     void put(uint64_t v) {
+        if (position_ % (piece_bytes * 8) == 0) {
+            check_interrupt();
+        }
         require(position_ + bits_ <= out_.size() * 8, ErrorCode::InvalidModel,
                 "has more values than when they were counted", advice);
         if (bits_ >= 8) {

@@ -6,6 +6,7 @@
 // f32, and so do products by matrices of Fourier transforms.
 #include "passes/precision.h"
 
+#include "base/interrupt.h"
 #include "ops/dft_basis.h"
 #include "ops/fence.h"
 #include "passes/passes.h"
@@ -18,6 +19,8 @@ namespace ingot::passes {
 
 namespace {
 
+constexpr int64_t numbers_between_checks = int64_t{1} << 20;
+
 double largest(DType t) {
     return t == DType::F16 ? 65504.0 : 3.3895313892515355e38;
 }
@@ -29,6 +32,9 @@ Tensor narrowed(const Tensor& t, DType to) {
     uint16_t* bits = out.as_mutable<uint16_t>().data();
     auto limit = static_cast<float>(largest(to));
     for (int64_t i = 0; i < t.count(); ++i) {
+        if (i % numbers_between_checks == 0) {
+            check_interrupt();
+        }
         float v = std::isinf(from[i]) ? from[i] : std::clamp(from[i], -limit, limit);
         bits[i] = to == DType::F16 ? f16_from_f32(v) : bf16_from_f32(v);
     }

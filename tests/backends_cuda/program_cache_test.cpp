@@ -2,6 +2,7 @@
 // Compiling now and later, and the kept results.
 #include "backends/cuda/jit/program_cache.h"
 #include "backends_cuda/timed_gpu.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "base/text.h"
@@ -48,6 +49,35 @@ TEST(ProgramCache, WhoComesLaterMayNeedMoreSharedMemory) {
     EXPECT_EQ(gpu.raised, 0);
     c.request("text", "k", 300, When::Now);
     EXPECT_EQ(gpu.raised, 300);
+}
+
+TEST(ProgramCache, AnInterruptEndsTheWaitForTheCompiler) {
+    struct Cleared {
+        ~Cleared() { clear_interrupt(); }
+    } cleared;
+    std::atomic<bool> go_on = false;
+    TimedGpu gpu;
+    gpu.compile_ms = [&](const std::string&) {
+        while (!go_on) {
+            std::this_thread::yield();
+        }
+        return 0.0;
+    };
+    ProgramCache c(gpu, nullptr, nullptr, 1);
+    auto k = c.request("text", "k", 0, When::Now);
+    request_interrupt();
+    std::string message;
+    try {
+        k->wait();
+    } catch (const Error& e) {
+        EXPECT_EQ(e.code(), ErrorCode::Interrupted);
+        message = e.message();
+    }
+    go_on = true;
+    EXPECT_EQ(message, "interrupted");
+    clear_interrupt();
+    k->function(); // what was asked for is compiled all the same
+    EXPECT_EQ(gpu.compiled(), 1);
 }
 
 TEST(ProgramCache, LaterIsLoadedByItself) {

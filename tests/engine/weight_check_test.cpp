@@ -3,6 +3,7 @@
 // check was switched off explicitly.
 #include "backends/backends.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/process.h"
 #include "engine/container.h"
 #include "engine/engine.h"
@@ -257,6 +258,26 @@ TEST(WeightCheck, WeightsMayComeWhileTheyAreHashed) {
         }
         WeightCheck abandoned(Container(bytes, nullptr), "", true); // nothing came: nobody waits
     }
+}
+
+TEST(WeightCheck, AnInterruptEndsTheWait) {
+    struct Cleared {
+        ~Cleared() { clear_interrupt(); }
+    } cleared;
+    AlignedBytes bytes = bytes_of(cases[3]);
+    WeightCheck check(Container(bytes, nullptr), "", true);
+    request_interrupt(); // before any weights have come: the threads wait for them
+    std::string message;
+    try {
+        check.wait();
+    } catch (const Error& e) {
+        EXPECT_EQ(e.code(), ErrorCode::Interrupted);
+        message = e.message();
+    }
+    EXPECT_EQ(message, "interrupted");
+    clear_interrupt();
+    check.came(UINT64_MAX);
+    EXPECT_EQ(error_of([&] { check.wait(); }), "");
 }
 
 TEST(WeightCheck, AnEngineMayGoBeforeTheCheckIsDone) {

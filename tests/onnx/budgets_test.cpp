@@ -3,6 +3,8 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "onnx/model_builder.h"
+#include "onnx/reader.h"
+#include "onnx/writer.h"
 
 #include <chrono>
 
@@ -62,6 +64,22 @@ TEST(Budgets, AnInterruptEndsThem) {
     }
     set_time_limit(std::chrono::milliseconds(0));
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(500));
+}
+
+TEST(Budgets, AnInterruptEndsTheReading) {
+    struct Cleared {
+        ~Cleared() { clear_interrupt(); }
+    } cleared;
+    std::string bytes = write_model(functions(1, 1, true));
+    request_interrupt();
+    std::string message;
+    try {
+        read_model(std::as_bytes(std::span(bytes)), "", nullptr);
+    } catch (const Error& e) {
+        EXPECT_EQ(e.code(), ErrorCode::Interrupted);
+        message = e.message();
+    }
+    EXPECT_EQ(message, "interrupted");
 }
 
 std::string dim_error(const std::function<void()>& f) {

@@ -5,6 +5,7 @@
 #include "backends/cuda/driver/exit_gate.h"
 #include "backends/cuda/driver/nvrtc.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "base/priority.h"
 #include "base/trace.h"
@@ -14,8 +15,13 @@
 
 namespace ingot::cuda {
 
+/// How often a wait for the compiler looks for a stop request.
+static constexpr std::chrono::milliseconds glance{100};
+
 void PendingKernel::wait(std::unique_lock<std::mutex>& lock) {
-    ready_.wait(lock, [this] { return done_; });
+    while (!ready_.wait_for(lock, glance, [this] { return done_; })) {
+        check_interrupt(); // the compiler itself cannot be stopped
+    }
     if (lacked_memory_ && reported_) { // there may be memory by now
         lock.unlock();
         cache_->compile(*this);
