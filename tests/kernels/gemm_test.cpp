@@ -404,5 +404,29 @@ TEST(Gemm, PrefersTheRightTactic) {
     EXPECT_FALSE(best({49, 512, 4608}, 90).ends_with("_s1"));
 }
 
+TEST(Dot, DeepProductsOfFewBlocksFillAnSm) {
+    auto stages = [](const std::string& text) {
+        size_t at = text.find("#define ST ");
+        return at == std::string::npos ? 0 : std::stoi(text.substr(at + 11));
+    };
+    auto run = [&](const std::string& a, const std::string& b, const std::string& tactic) {
+        Graph g;
+        Value x = g.add_input("a", parse_type(a));
+        g.add_output("y", ops::matmul(g, x, g.add_input("b", parse_type(b))));
+        FamilyOptions o;
+        o.cc = 90;
+        o.tactic = tactic;
+        o.tolerance = 2e-3;
+        FamilyRun r = expect_family(g, o);
+        EXPECT_EQ(r.tactic, tactic);
+        return stages(r.texts.at(0));
+    };
+    EXPECT_EQ(run("f16[70,1000]", "f16[1000,72]", "wgmma_64x64_s1"), 12);
+    EXPECT_EQ(run("f16[70,1000]", "f16[1000,72]", "wgmma_64x32_s1"), 16);
+    EXPECT_EQ(run("f16[70,1480]", "f16[1480,72]", "wgmma_64x64_s3"), 12);
+    EXPECT_EQ(run("f16[70,384]", "f16[384,72]", "wgmma_64x64_s1"), 6) << "six steps";
+    EXPECT_EQ(run("f16[70,1000]", "f16[1000,72]", "wgmma_64x64_s3"), 6) << "six steps a split";
+}
+
 } // namespace
 } // namespace ingot::test

@@ -87,8 +87,8 @@ double wgmma_cost_us(const WgmmaTile& t, const Contraction& c, int64_t tiles, in
 /// maps and result, then these numbers, ... `conv`: 0, or CONV of wgmma_core.cuh. Persistent blocks
 /// take a map of the result in its place, then one of the full operand; each is followed by a map
 /// of the tail, if there is one. `centred`: sums are divided by the deviation of their row of A.
-Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t tiles, int splits, int conv,
-                    const Arch& arch, bool centred = false);
+Launch wgmma_launch(const WgmmaTile& tile, const Contraction& c, int64_t tiles, int splits,
+                    int conv, const Arch& arch, bool centred = false);
 struct WgmmaNumbers {
     int splits = 1;
     bool b_constant = false;
