@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ingot's additions to TensorRT's API: choice of the device, priorities of runs, kernels given as
-// CUDA source text, the cache of compiled kernels, another calibrator.
+// CUDA source text, the cache of compiled kernels, another calibrator, a search for infinities.
 #pragma once
 
 #include "NvInfer.h"
@@ -81,7 +81,7 @@ struct CudaSource {
     const char* workspaceBytes = nullptr;
 };
 
-/// A tensor of a host kernel, dense and row-major; an input is only read.
+/// A tensor in host memory, dense and row-major; an input is only read.
 struct HostTensor {
     void* data;
     nvinfer1::DataType type;
@@ -106,6 +106,20 @@ struct HostCall {
 /// Computes on the CPU what the kernel of a CudaSource computes on a GPU. Must not throw. Contexts
 /// of several threads may call it at once. Returns 0 for success; another number fails the run.
 using HostKernel = int32_t (*)(const HostCall& call);
+
+/// A layer's result, or an input, that holds infinity or NaN. Everything is valid during the call.
+struct NotFiniteResult {
+    const char* text;     ///< All of it as a sentence
+    const char* layer;    ///< The layer's name: "'conv_1'", or "input 'x'"
+    const char* value;    ///< "nan", "inf" or "-inf": the first element that is not finite
+    nvinfer1::Dims index; ///< of that element
+    nvinfer1::Dims dims;  ///< of the result
+    int64_t count;        ///< Elements of the result that are not finite
+    bool arises;          ///< All that the layer reads is finite
+};
+/// Told of a result that is not finite. Must not throw. \param user is what findNotFinite() was
+/// given.
+using NotFiniteVisitor = void (*)(const NotFiniteResult& found, void* user);
 
 /// Told what Ingot thinks of a node. Must not throw, nor use the parser.
 /// \param node its index in the model's main graph.
@@ -133,6 +147,9 @@ using TensorVisitor = void (*)(const ModelTensor& tensor, void* user);
 extern "C" TENSORRTAPI const char* ingotVersion() noexcept;
 extern "C" TENSORRTAPI bool ingotSetBuildDevice(nvinfer1::IBuilderConfig* config, int32_t device,
                                                 int32_t ordinal) noexcept;
+extern "C" TENSORRTAPI bool ingotAddSampleInputs(nvinfer1::IBuilderConfig* config,
+                                                 const ingot::HostTensor* inputs,
+                                                 int32_t nbInputs) noexcept;
 extern "C" TENSORRTAPI bool ingotSetRuntimeDevice(nvinfer1::IRuntime* runtime, int32_t device,
                                                   int32_t ordinal) noexcept;
 extern "C" TENSORRTAPI bool ingotSetVerifyWeights(nvinfer1::IRuntime* runtime,
@@ -146,6 +163,10 @@ extern "C" TENSORRTAPI nvinfer1::IHostMemory* ingotSignEngine(nvinfer1::ILogger*
 extern "C" TENSORRTAPI int32_t ingotGetDevice(const nvinfer1::ICudaEngine* engine) noexcept;
 extern "C" TENSORRTAPI const char*
 ingotGetDeviceError(const nvinfer1::ICudaEngine* engine) noexcept;
+extern "C" TENSORRTAPI int32_t ingotFindNotFinite(const nvinfer1::ICudaEngine* engine,
+                                                  const ingot::HostTensor* inputs, int32_t nbInputs,
+                                                  ingot::NotFiniteVisitor visit,
+                                                  void* user) noexcept;
 extern "C" TENSORRTAPI bool ingotSetPriority(nvinfer1::IRuntimeConfig* config,
                                              int32_t priority) noexcept;
 extern "C" TENSORRTAPI int32_t ingotGetPriority(const nvinfer1::IRuntimeConfig* config) noexcept;
@@ -186,6 +207,17 @@ static inline int32_t runtimeInterface() noexcept {
 static inline bool setDevice(nvinfer1::IBuilderConfig& config, Device device,
                              int32_t ordinal = 0) noexcept {
     return ingotSetBuildDevice(&config, static_cast<int32_t>(device), ordinal);
+}
+
+/// Values of a run, which show a build with BuilderFlag::kFP16 where numbers pass 65504, the
+/// largest of f16: it runs the network on them on the CPU in f32, lets the layers that pass it keep
+/// f32, and names them in a warning. Further calls add further runs. Without kFP16 they have no
+/// effect. The values are copied; reset() drops them. Not safe from two threads at once. \param
+/// inputs in the order of the network's inputs; a build fails when types or shapes do not fit.
+/// \returns false, and nothing changes, for a null address or a shape with a size below 0.
+static inline bool addSampleInputs(nvinfer1::IBuilderConfig& config, const HostTensor* inputs,
+                                   int32_t nbInputs) noexcept {
+    return ingotAddSampleInputs(&config, inputs, nbInputs);
 }
 
 /// Where engines that this runtime loads from here on will run. Default kAUTO: the GPU that is
@@ -243,6 +275,21 @@ static inline Device getDevice(const nvinfer1::ICudaEngine& engine) noexcept {
 /// valid. Safe from any thread, and cheap.
 static inline const char* getDeviceError(const nvinfer1::ICudaEngine& engine) noexcept {
     return ingotGetDeviceError(&engine);
+}
+
+/// Runs the engine on these inputs, unfused, looks at every float value that it computes, and calls
+/// `visit` for the first layer that gives infinity or NaN; once more where the first NaN comes
+/// later. Slower than a run and takes more memory: for finding out where numbers overflow. Runs on
+/// the engine's device. Bodies of If and Loop count as one layer. Safe from several threads. Not
+/// part of libingot_lean.so.
+/// \param inputs in the order of the engine's inputs, dense and row-major in host memory whatever
+/// their formats are; `dims` hold no -1.
+/// \returns the number of calls, 0 when all is finite; -1 for inputs that do not fit, and errors of
+/// the run, which the engine's recorder or the logger gets.
+static inline int32_t findNotFinite(const nvinfer1::ICudaEngine& engine, const HostTensor* inputs,
+                                    int32_t nbInputs, NotFiniteVisitor visit,
+                                    void* user = nullptr) noexcept {
+    return ingotFindNotFinite(&engine, inputs, nbInputs, visit, user);
 }
 
 /// How urgent the runs are of contexts made by this configuration: those on the default stream

@@ -15,7 +15,7 @@ import enum
 from ingot import _cuda, _ingot
 from ingot._ingot import *  # noqa: F403
 from ingot._ingot import DataType, Dims, ILogger, LayerType
-from ingot._compile import CompiledModel, TensorSpec, compile
+from ingot._compile import CompiledModel, NotFinite, TensorSpec, compile
 from ingot._slim import slim
 from ingot._types import itemsize as _itemsize
 from ingot._types import nptype, volume
@@ -49,6 +49,6 @@ type.__setattr__(LayerType, "KV_CACHE_UPDATE", LayerType.KVCACHE_UPDATE)
 DataType.itemsize = property(_itemsize, doc="Bytes of an element; 0.5 for types of 4 bits.")
 
 __all__ = [name for name in dir(_ingot) if not name.startswith("_")] + [
-    "CompiledModel", "TensorSpec", "compile", "slim", "nptype", "volume", "float32", "float16", "bfloat16",
+    "CompiledModel", "NotFinite", "TensorSpec", "compile", "slim", "nptype", "volume", "float32", "float16", "bfloat16",
     "int8", "int32", "int64", "uint8", "bool", "fp8", "int4", "fp4", "e8m0",
 ]

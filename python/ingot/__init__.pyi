@@ -2,6 +2,7 @@
 from typing import Final
 
 from ingot._compile import CompiledModel as CompiledModel
+from ingot._compile import NotFinite as NotFinite
 from ingot._compile import TensorSpec as TensorSpec
 from ingot._compile import compile as compile
 from ingot._ingot import *

@@ -12,6 +12,8 @@ import numpy as np
 from ingot import _arrays, _cuda, _ingot
 from ingot._types import nptype, storage
 
+# Inputs of one run: one array, arrays in their order, or by name.
+Sample = typing.Any
 # One shape, or the smallest, the best and the largest.
 Shapes = Sequence[int] | Sequence[Sequence[int]]
 MakesShapes = Callable[[list[tuple[str, tuple[int, ...]]]], Mapping[str, Shapes]]
@@ -62,6 +64,25 @@ class TensorSpec:
     dtype: _ingot.DataType
 
 
+@dataclasses.dataclass(frozen=True)
+class NotFinite:
+    """A layer's result, or an input, that holds infinity or NaN."""
+    text: str
+    """All of it as a sentence."""
+    layer: str
+    """The layer's name: "'conv_1'", or "input 'x'"."""
+    value: str
+    """"nan", "inf" or "-inf": the first element that is not finite."""
+    index: tuple[int, ...]
+    """The position of that element."""
+    shape: tuple[int, ...]
+    """The shape of the result."""
+    count: int
+    """Elements of the result that are not finite."""
+    arises: bool
+    """All that the layer reads is finite."""
+
+
 class _Memory(_ingot.IOutputAllocator):
     """Memory for an output whose shape is known only after the run."""
 
@@ -91,6 +112,43 @@ class _Memory(_ingot.IOutputAllocator):
             self.made.shape = self.shape
             return self.made
         return self.made[:count].reshape(self.shape)
+
+
+def _by_name(names: list[str], arrays: Sequence[typing.Any],
+             named: Mapping[str, typing.Any]) -> dict[str, typing.Any]:
+    """Inputs given in their order or by name. Errors: TypeError."""
+    if len(arrays) > len(names):
+        raise TypeError(f"got {len(arrays)} inputs, expected {len(names)}: {', '.join(names)}")
+    values = dict(zip(names, arrays))
+    for name, value in named.items():
+        if name not in names:
+            raise TypeError(f"there is no input '{name}'; there are {', '.join(names)}")
+        if name in values:
+            raise TypeError(f"input '{name}' is given twice")
+        values[name] = value
+    missing = [name for name in names if name not in values]
+    if missing:
+        raise TypeError(f"inputs are missing: {', '.join(missing)}")
+    return values
+
+
+HostValue = tuple[int, _ingot.DataType, tuple[int, ...]]
+
+
+def _host_values(inputs: list[tuple[str, _ingot.DataType]],
+                 values: Mapping[str, typing.Any]) -> tuple[list[HostValue], list[object]]:
+    """Address, type and shape of each input, and arrays to keep meanwhile. Errors: TypeError."""
+    given: list[HostValue] = []
+    held: list[object] = []
+    for name, dtype in inputs:
+        array = _arrays.from_any(f"input '{name}'", values[name], 0)
+        if array.dtype != dtype:
+            raise TypeError(f"input '{name}': got {array.dtype.name}, expected {dtype.name}")
+        if array.on_gpu:
+            raise TypeError(f"input '{name}': got an array of a GPU, expected one in host memory")
+        given.append((array.address, array.dtype, array.shape))
+        held.append(array)
+    return given, held
 
 
 class CompiledModel:
@@ -158,12 +216,31 @@ class CompiledModel:
         Errors: TypeError for inputs of a wrong number, name or type, ValueError for shapes that do
         not fit, RuntimeError when the run fails.
         """
-        values = self._by_name(arrays, named)
+        values = _by_name([spec.name for spec in self.inputs], arrays, named)
         first = next(iter(values.values()), None)
         kind = _arrays.kind_of(first) if first is not None else "numpy"
         handle = 0 if self._gpu is None else _arrays.stream_of(stream, kind, self._gpu)
         with _cuda.current(self._gpu):
             return self._run(kind, handle, values)
+
+    def find_not_finite(self, *arrays: typing.Any, **named: typing.Any) -> list[NotFinite]:
+        """Runs once and looks at every float value that is computed on the way.
+
+        Takes inputs as a call does; arrays of a GPU are refused. Slower than a run, and takes more
+        memory: for finding out where numbers overflow.
+        Returns [] when all is finite, else the first layer that gives infinity or NaN, and behind
+        it, where that is another one, the first layer that gives NaN.
+        Errors: TypeError for inputs of a wrong number, name or type, RuntimeError when the run
+        fails or shapes do not fit.
+        """
+        values = _by_name([spec.name for spec in self.inputs], arrays, named)
+        given, held = _host_values([(spec.name, spec.dtype) for spec in self.inputs], values)
+        with _cuda.current(self._gpu):
+            found = _ingot._find_not_finite(self.engine, given)
+        del held
+        if found is None:
+            raise RuntimeError(f"the run failed: {self._errors.take()}")
+        return [NotFinite(*each) for each in found]
 
     def _run(self, kind: str, handle: int, values: dict[str, typing.Any]) -> typing.Any:
         context = self._context()
@@ -182,23 +259,6 @@ class CompiledModel:
         done = [result.result() if isinstance(result, _Memory) else result for result in results]
         done = [_arrays.finished(kind, result) for result in done]
         return done[0] if len(done) == 1 else tuple(done)
-
-    def _by_name(self, arrays: tuple[typing.Any, ...],
-                 named: dict[str, typing.Any]) -> dict[str, typing.Any]:
-        names = [spec.name for spec in self.inputs]
-        if len(arrays) > len(names):
-            raise TypeError(f"got {len(arrays)} inputs, expected {len(names)}: {', '.join(names)}")
-        values = dict(zip(names, arrays))
-        for name, value in named.items():
-            if name not in names:
-                raise TypeError(f"there is no input '{name}'; there are {', '.join(names)}")
-            if name in values:
-                raise TypeError(f"input '{name}' is given twice")
-            values[name] = value
-        missing = [name for name in names if name not in values]
-        if missing:
-            raise TypeError(f"inputs are missing: {', '.join(missing)}")
-        return values
 
     def _context(self) -> _ingot.IExecutionContext:
         context: _ingot.IExecutionContext | None = getattr(self._local, "context", None)
@@ -301,6 +361,27 @@ def _add_profile(builder: _ingot.Builder, network: _ingot.INetworkDefinition,
         raise ValueError(f"shapes: the profile is not valid: {errors.take()}")
 
 
+def _add_samples(network: _ingot.INetworkDefinition, config: _ingot.IBuilderConfig,
+                 samples: Iterable[Sample], errors: _Log) -> None:
+    tensors = [network.get_input(i) for i in range(network.num_inputs)]
+    inputs = [(tensor.name, tensor.dtype) for tensor in tensors if tensor is not None]
+    names = [name for name, _ in inputs]
+    if isinstance(samples, Mapping) or hasattr(samples, "dtype"):
+        raise TypeError(f"samples: got {type(samples).__name__}, expected a list of runs, each an "
+                        f"array, a sequence of arrays or a dict")
+    for number, sample in enumerate(samples):
+        named = sample if isinstance(sample, Mapping) else {}
+        arrays = () if named else sample if isinstance(sample, (list, tuple)) else (sample,)
+        try:
+            given, held = _host_values(inputs, _by_name(names, arrays, named))
+        except TypeError as error:
+            raise TypeError(f"samples[{number}]: {error}") from None
+        added = _ingot._add_sample_inputs(config, given)
+        del held
+        if not added:
+            raise ValueError(f"samples[{number}]: {errors.take()}")
+
+
 def _build(model: bytes | None, path: str | None, logger: _Log,
            options: dict[str, typing.Any]) -> _ingot.IHostMemory:
     builder = _ingot.Builder(logger)
@@ -326,6 +407,8 @@ def _build(model: bytes | None, path: str | None, logger: _Log,
     if callable(shapes):
         shapes = shapes(_inputs(network, logger))
     _add_profile(builder, network, config, shapes, logger)
+    if options["samples"] is not None:
+        _add_samples(network, config, options["samples"], logger)
     memory = builder.build_serialized_network(network, config)
     if memory is None:
         raise RuntimeError(f"the engine could not be built: {logger.take()}")
@@ -342,7 +425,8 @@ def compile(model: typing.Any, *, fp16: bool = False, bf16: bool = False, int8: 
             optimization_level: int | None = None, logger: _ingot.ILogger | None = None,
             progress_monitor: _ingot.IProgressMonitor | None = None,
             save: str | os.PathLike[str] | None = None,
-            priority: str = "normal", threads: int | None = None) -> CompiledModel:
+            priority: str = "normal", threads: int | None = None,
+            samples: Iterable[Sample] | None = None) -> CompiledModel:
     """A function of arrays from a model.
 
     model: the path of an ONNX model or of an engine, the bytes of either, or an onnx.ModelProto.
@@ -362,6 +446,9 @@ def compile(model: typing.Any, *, fp16: bool = False, bf16: bool = False, int8: 
         when nothing else needs the CPU.
     threads: most threads of a run on the CPU, the caller's included. Default: all that the process
         may use.
+    samples: for fp16: inputs of one run or several, each a dict, a sequence of arrays or an array.
+        They are run in f32; layers whose numbers f16 cannot hold keep f32, and a warning names
+        them. Without samples such numbers become infinite.
 
     Returns a CompiledModel. Errors: FileNotFoundError, ValueError for a model or shapes that are
     not valid, RuntimeError when the engine cannot be built or cannot run on the device.
@@ -375,7 +462,7 @@ def compile(model: typing.Any, *, fp16: bool = False, bf16: bool = False, int8: 
         raise ValueError(f"priority: got {priority!r}, expected {', '.join(_PRIORITIES)}")
     options = {"fp16": fp16, "bf16": bf16, "int8": int8, "fp8": fp8, "calibrator": calibrator,
                "shapes": shapes, "workspace": workspace, "progress_monitor": progress_monitor,
-               "optimization_level": optimization_level}
+               "optimization_level": optimization_level, "samples": samples}
     log = _Log(logger)
     data: bytes | None
     path: str | None = None
@@ -386,6 +473,9 @@ def compile(model: typing.Any, *, fp16: bool = False, bf16: bool = False, int8: 
             data = start + file.read() if _is_engine(start) else None
     else:
         data = model.SerializeToString() if hasattr(model, "SerializeToString") else bytes(model)
+    if samples is not None and (not fp16 or (data is not None and _is_engine(data))):
+        raise ValueError("samples: they show a build with fp16=True where numbers overflow; got "
+                         + ("an engine, which is built" if fp16 else "fp16=False"))
     blob: bytes | _ingot.IHostMemory
     blob = data if data is not None and _is_engine(data) else _build(data, path, log, options)
     runtime = _ingot.Runtime(log)

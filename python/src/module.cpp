@@ -5,6 +5,7 @@
 namespace ingot::python {
 
 void bind_slim(nb::module_& m);
+void bind_host_inputs(nb::module_& m);
 
 } // namespace ingot::python
 
@@ -35,6 +36,7 @@ NB_MODULE(_ingot, m) {
     bind_parser(m);
     bind_arrays(m);
     bind_slim(m);
+    bind_host_inputs(m);
     m.def(
         "sign_engine",
         [](const nb::bytes& engine, const std::string& private_key) {

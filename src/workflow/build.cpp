@@ -148,9 +148,10 @@ static FindOverflows find_overflows(const BuildConfig& config, const Graph& impo
     }
     ValueRanges ranges;
     ranges.cache = config.half_ranges->cache;
+    ranges.samples = config.half_ranges->samples;
     if (config.half_ranges->inputs) {
         auto engine = Engine::create(imported, profiles, {});
-        ranges.sample = load_inputs(*engine, *config.half_ranges->inputs).tensors;
+        ranges.samples.push_back(load_inputs(*engine, *config.half_ranges->inputs).tensors);
     }
     return [ranges, &config, &properties](const Graph& g, std::span<const Value> narrow) {
         std::vector<Overflow> found = overflows(g, narrow, ranges);
@@ -158,8 +159,7 @@ static FindOverflows find_overflows(const BuildConfig& config, const Graph& impo
         if (config.half_ranges->told) {
             config.half_ranges->told(found);
         } else if (!found.empty()) {
-            log(LogLevel::Warning, "fp16: layers keep f32 where values pass ", largest_f16,
-                ", the largest number of f16: ", listed(found));
+            log(LogLevel::Warning, overflow_warning(found));
         }
         return found;
     };

@@ -29,6 +29,8 @@ struct CalibrationConfig {
 struct HalfRangeConfig {
     /// Inputs of one run in f32.
     std::optional<InputSource> inputs;
+    /// Inputs of further runs, in the order of the graph's.
+    std::vector<std::vector<Tensor>> samples;
     /// Thresholds of tensors by name; the build has to keep names.
     CalibrationCache cache;
     /// Told of the overflows in the order of the graph. Empty: a warning names them.

@@ -42,16 +42,16 @@ Range range_of(std::span<const float> values) {
     return r;
 }
 
-/// By value.
+/// By value. Errors: those of the runs, with the sample's number.
 std::vector<Range> observed(const Graph& g, std::span<const Value> values,
-                            const std::vector<Tensor>& sample) {
+                            const std::vector<std::vector<Tensor>>& samples) {
     std::vector<Range> ranges(g.value_count());
     Graph watched = g;
     Values computed;
     for (Value v : values) {
         if (const Tensor* t = g.constant(v)) {
             ranges[v.id] = range_of(t->as<float>());
-        } else if (!sample.empty()) {
+        } else if (!samples.empty()) {
             add_range(watched, v, str("range ", v.id));
             computed.push_back(v);
         }
@@ -60,11 +60,15 @@ std::vector<Range> observed(const Graph& g, std::span<const Value> values,
         return ranges;
     }
     Context context(Engine::create(std::move(watched), {}, {}), cpu_backend(), {});
-    std::vector<Tensor> results = context.run(sample);
-    size_t first = results.size() - 2 * computed.size();
-    for (size_t i = 0; i < computed.size(); ++i) {
-        ranges[computed[i].id] = {std::min(results[first + 2 * i].get_f64(0), 0.0),
-                                  std::max(results[first + 2 * i + 1].get_f64(0), 0.0)};
+    for (size_t s = 0; s < samples.size(); ++s) {
+        std::vector<Tensor> results =
+            with_place([&] { return str("sample ", s); }, [&] { return context.run(samples[s]); });
+        size_t first = results.size() - 2 * computed.size();
+        for (size_t i = 0; i < computed.size(); ++i) {
+            Range& r = ranges[computed[i].id];
+            r.low = std::min(r.low, results[first + 2 * i].get_f64(0));
+            r.high = std::max(r.high, results[first + 2 * i + 1].get_f64(0));
+        }
     }
     return ranges;
 }
@@ -139,6 +143,11 @@ std::string listed(std::span<const Overflow> overflows) {
     return str(join(parts, ", "), more > 0 ? str(" and ", more, " more") : "");
 }
 
+std::string overflow_warning(std::span<const Overflow> overflows) {
+    return str("fp16: layers keep f32 where values pass ", largest_f16,
+               ", the largest number of f16: ", listed(overflows));
+}
+
 std::vector<Overflow> named_overflows(const Graph& g, std::span<const Value> values,
                                       const std::set<std::string>& layers) {
     std::vector<Overflow> out;
@@ -153,7 +162,7 @@ std::vector<Overflow> named_overflows(const Graph& g, std::span<const Value> val
 
 std::vector<Overflow> overflows(const Graph& g, std::span<const Value> values,
                                 const ValueRanges& ranges) {
-    std::vector<Range> seen = observed(g, values, ranges.sample);
+    std::vector<Range> seen = observed(g, values, ranges.samples);
     std::vector<bool> is_mask = masks(g);
     std::vector<Overflow> out;
     for (Value v : values) {

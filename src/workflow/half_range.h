@@ -22,11 +22,13 @@ struct Overflow {
 };
 /// "'Mul_3' reaches 1.2e+11, input 'x' reaches 7e+04 and 2 more".
 std::string listed(std::span<const Overflow> overflows);
+/// "fp16: layers keep f32 where values pass 65504, ..", with the list.
+std::string overflow_warning(std::span<const Overflow> overflows);
 
 /// Values of a graph as far as they are known. Without either, nothing overflows.
 struct ValueRanges {
-    /// Inputs of one run, in the order of the graph's.
-    std::vector<Tensor> sample;
+    /// Inputs of runs, each in the order of the graph's.
+    std::vector<std::vector<Tensor>> samples;
     /// Thresholds by name; those of min-max calibration are the true ranges.
     CalibrationCache cache;
 };

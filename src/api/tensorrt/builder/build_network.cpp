@@ -270,6 +270,23 @@ private:
     int32_t done_ = 0;
 };
 
+// --- ranges of values ----------------------------------------------------------------------------
+
+/// Asks a build with kFP16 to run the samples.
+std::optional<HalfRangeConfig> half_ranges_of(const BuilderConfig& config) {
+    if (config.samples.empty()) {
+        return std::nullopt;
+    }
+    HalfRangeConfig ranges;
+    ranges.samples = config.samples;
+    ranges.told = [&config](std::span<const Overflow> found) {
+        if (!found.empty()) {
+            config.report().log(nv::ILogger::Severity::kWARNING, overflow_warning(found));
+        }
+    };
+    return ranges;
+}
+
 // --- runs that allocate nothing -----------------------------------------------------------------
 
 /// Errors: Unsupported for ops with data-dependent sizes or control flow.
@@ -387,6 +404,7 @@ std::shared_ptr<const Engine> build_network(const Network& network, const Builde
     build.weight_streaming = config.has(Flag::kWEIGHT_STREAMING);
     ValueReads reads;
     PluginBuild plugins = plugin_build(config, build.profiles);
+    build.half_ranges = half_ranges_of(config);
     Graph g = network.build({config.has(Flag::kINT8) || network.debug_unfused(),
                              obeys_types(network, config), build.refit.has_value(), &plugins});
     if (config.has(Flag::kINT8)) {

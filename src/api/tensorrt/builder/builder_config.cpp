@@ -54,6 +54,7 @@ void BuilderConfig::reset() noexcept {
         route_.clear();
         calibrator_ = nullptr;
         quantization_ = 0;
+        samples.clear();
     });
 }
 

@@ -6,6 +6,7 @@
 #include "api/tensorrt/builder/profile.h"
 #include "api/tensorrt/builder/timing_cache.h"
 #include "ingot.h"
+#include "ir/tensor.h"
 
 #include <array>
 #include <map>
@@ -39,6 +40,8 @@ public:
     bool has(nv::BuilderFlag f) const { return ((flags_ >> static_cast<uint32_t>(f)) & 1U) != 0; }
     Device device = Device::kAUTO;
     int32_t ordinal = 0;
+    /// Inputs of runs that show ranges of values, in the order of the network's.
+    std::vector<std::vector<Tensor>> samples;
 
     void setAvgTimingIterations(int32_t v) noexcept override;
     int32_t getAvgTimingIterations() const noexcept override { return timing_iterations_; }

@@ -13,6 +13,7 @@ public:
         : state_(std::move(state)), report_(report) {}
 
     const std::shared_ptr<EngineState>& state() const { return state_; }
+    const Report& report() const { return report_; }
 
     nvinfer1::Dims getTensorShape(const char* name) const noexcept override;
     nvinfer1::DataType getTensorDataType(const char* name) const noexcept override;

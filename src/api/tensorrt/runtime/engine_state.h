@@ -123,6 +123,8 @@ public:
 
     /// A context with its own plans and memory; contexts of equal options share the lowering.
     std::shared_ptr<Context> make_context(const RunOptions& options);
+    /// The options of a context. `folder`: of the kernel cache; "" for none.
+    CompileOptions compile_options(const RunOptions& options, const std::string& folder) const;
     /// Activation memory for a profile's largest shapes; 0 when they are open.
     int64_t activation_bytes(int32_t profile);
     /// The steps for the engine's own shapes.
@@ -135,7 +137,6 @@ private:
         std::weak_ptr<const Context> context;
     };
     std::shared_ptr<const Context> base(const RunOptions& options);
-    CompileOptions compile_options(const RunOptions& options, const std::string& folder) const;
     void upload();
     void list_tensors();
     void dismiss_users();
