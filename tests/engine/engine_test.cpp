@@ -333,6 +333,7 @@ TEST(Engine, MalformedFilesHaveExactMessages) {
         std::string text = error_of(b);
         EXPECT_NE(text.find(m.message), std::string::npos) << m.name << ": " << text;
     }
+    test::record_injections(std::ssize(mutations), std::ssize(mutations));
 }
 
 // Sections with valid hashes but wrong content.

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "counts.h"
 #include "engine/engine.h"
 #include "engine/trust.h"
 #include "error_of.h"
@@ -351,6 +352,7 @@ TEST(Trust, OnlySignedEnginesAreLoadedWhereThatIsAskedFor) {
         EXPECT_NE(error.find(c.expected), std::string::npos) << c.name << ": " << error;
         EXPECT_NE(error, "") << c.name;
     }
+    test::record_injections(std::ssize(cases), std::ssize(cases));
 }
 
 TEST(Trust, MalformedKeysAreRefusedWithTheLine) {

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/process.h"
+#include "counts.h"
 #include "engine/container.h"
 #include "engine/engine.h"
 #include "engine/weight_check.h"
@@ -76,6 +77,7 @@ std::vector<Tensor> run(const std::shared_ptr<const Engine>& engine) {
 
 TEST(WeightCheck, EveryFlipOfWeightsIsRefused) {
     std::mt19937_64 random(11);
+    int64_t all = 0;
     for (const Case& c : cases) {
         AlignedBytes bytes = bytes_of(c);
         Container container(bytes, nullptr);
@@ -105,7 +107,9 @@ TEST(WeightCheck, EveryFlipOfWeightsIsRefused) {
             bytes[weights.offset + at] ^= flipped;
         }
         EXPECT_EQ(error_of([&] { load(bytes, CheckWeights::First); }), "") << c.name;
+        all += static_cast<int64_t>(flips);
     }
+    test::record_injections(all, all);
 }
 
 /// Uses of an engine.
