@@ -31,68 +31,6 @@ constexpr std::array<TypeRow, 12> types = {{{Api::kFLOAT, "FLOAT", DType::F32},
                                             {Api::kFP4, "FP4", DType::F4E2M1},
                                             {Api::kE8M0, "E8M0", std::nullopt}}};
 
-// Indexed by LayerType.
-constexpr std::array kinds = std::to_array<std::string_view>({"Convolution",
-                                                              "Cast",
-                                                              "Activation",
-                                                              "Pooling",
-                                                              "LRN",
-                                                              "Scale",
-                                                              "SoftMax",
-                                                              "Deconvolution",
-                                                              "Concatenation",
-                                                              "ElementWise",
-                                                              "Plugin",
-                                                              "Unary",
-                                                              "Padding",
-                                                              "Shuffle",
-                                                              "Reduce",
-                                                              "TopK",
-                                                              "Gather",
-                                                              "Matrix Multiply",
-                                                              "Ragged SoftMax",
-                                                              "Constant",
-                                                              "Identity",
-                                                              "PluginV2",
-                                                              "Slice",
-                                                              "Shape",
-                                                              "Parametric ReLU",
-                                                              "Resize",
-                                                              "Trip Limit",
-                                                              "Recurrence",
-                                                              "Iterator",
-                                                              "Loop Output",
-                                                              "Select",
-                                                              "Fill",
-                                                              "Quantize",
-                                                              "Dequantize",
-                                                              "Condition",
-                                                              "Conditional Input",
-                                                              "Conditional Output",
-                                                              "Scatter",
-                                                              "Einsum",
-                                                              "Assertion",
-                                                              "OneHot",
-                                                              "NonZero",
-                                                              "GridSample",
-                                                              "NMS",
-                                                              "ReverseSequence",
-                                                              "Normalization",
-                                                              "PluginV3",
-                                                              "Squeeze",
-                                                              "Unsqueeze",
-                                                              "Cumulative",
-                                                              "DynamicQuantize",
-                                                              "Attention Input",
-                                                              "Attention Output",
-                                                              "RotaryEmbedding",
-                                                              "KVCacheUpdate",
-                                                              "MoE",
-                                                              "DistCollective"});
-
-static_assert(std::ssize(types) == nv::EnumMax<nv::DataType>(), "each data type has a row");
-static_assert(std::ssize(kinds) == nv::EnumMax<nv::LayerType>(), "each layer has a name");
-
 } // namespace
 
 DType dtype_of(nv::DataType t) {
@@ -125,10 +63,6 @@ nv::DataType data_type_of(DType t) {
 
 std::string_view name_of(nv::DataType t) {
     return is_one_of(t) ? types[static_cast<size_t>(t)].name : "?";
-}
-
-std::string_view kind_of(nv::LayerType t) {
-    return is_one_of(t) ? kinds[static_cast<size_t>(t)] : "?";
 }
 
 nv::Dims no_dims() {

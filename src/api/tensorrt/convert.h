@@ -19,8 +19,6 @@ DType dtype_of(nv::DataType t);
 nv::DataType data_type_of(DType t);
 /// "FLOAT", "INT64", ...
 std::string_view name_of(nv::DataType t);
-/// The word for a layer in its default name: "Convolution" for kCONVOLUTION.
-std::string_view kind_of(nv::LayerType t);
 
 /// Whether a number is a current enumerator of E.
 template <class E>

@@ -13,8 +13,8 @@ namespace {
 template <class Interface>
 class AttentionBorder : public Layer<Interface> {
 public:
-    AttentionBorder(AttentionUnit& unit, nv::LayerType type, size_t count)
-        : Layer<Interface>(type, count), owner(unit) {}
+    AttentionBorder(AttentionUnit& unit, LayerKind kind, size_t count)
+        : Layer<Interface>(kind, count), owner(unit) {}
     nv::IAttention* getAttention() const noexcept override { return &owner; }
 
 protected:
@@ -25,7 +25,7 @@ protected:
 class AttentionInput final : public AttentionBorder<nv::IAttentionInputLayer> {
 public:
     explicit AttentionInput(AttentionUnit& unit)
-        : AttentionBorder(unit, nv::LayerType::kATTENTION_INPUT, 0) {}
+        : AttentionBorder(unit, {nv::LayerType::kATTENTION_INPUT, "Attention Input"}, 0) {}
 
     Values emit(const Emitter&) override { return {}; }
 };
@@ -35,7 +35,7 @@ public:
 class AttentionOutput final : public AttentionBorder<nv::IAttentionOutputLayer> {
 public:
     explicit AttentionOutput(AttentionUnit& unit)
-        : AttentionBorder(unit, nv::LayerType::kATTENTION_OUTPUT, 1) {}
+        : AttentionBorder(unit, {nv::LayerType::kATTENTION_OUTPUT, "Attention Output"}, 1) {}
 
     void check(const InputTypes& in) const override {
         for (size_t i = 0; i < 3; ++i) {

@@ -26,7 +26,7 @@ class DistCollective final : public Layer<nv::IDistCollectiveLayer> {
 public:
     DistCollective(nv::CollectiveOperation op, nv::ReduceOperation reduce, int64_t root,
                    const int64_t* groups, int64_t group_size)
-        : Layer(nv::LayerType::kDIST_COLLECTIVE, 1) {
+        : Layer({nv::LayerType::kDIST_COLLECTIVE, "DistCollective"}, 1) {
         op_.operation = operation_of(op);
         op_.reduction = reduction_of(reduce);
         require(op_.reduces() == !op_.reduction.empty(), ErrorCode::InvalidArgument,

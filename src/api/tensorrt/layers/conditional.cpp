@@ -12,8 +12,8 @@ namespace {
 template <class Interface>
 class ConditionalBorder : public Layer<Interface> {
 public:
-    ConditionalBorder(Conditional& c, nv::LayerType type, size_t count)
-        : Layer<Interface>(type, count), unit(c) {}
+    ConditionalBorder(Conditional& c, LayerKind kind, size_t count)
+        : Layer<Interface>(kind, count), unit(c) {}
     nv::IIfConditional* getConditional() const noexcept override { return &unit; }
 
 protected:
@@ -22,7 +22,8 @@ protected:
 
 class Condition final : public ConditionalBorder<nv::IConditionLayer> {
 public:
-    explicit Condition(Conditional& c) : ConditionalBorder(c, nv::LayerType::kCONDITION, 0) {}
+    explicit Condition(Conditional& c)
+        : ConditionalBorder(c, {nv::LayerType::kCONDITION, "Condition"}, 0) {}
 
     void check(const InputTypes& in) const override {
         expect_dtype(*this, in, 0, {DType::Bool});
@@ -36,7 +37,7 @@ public:
 class ConditionalInput final : public ConditionalBorder<nv::IIfConditionalInputLayer> {
 public:
     explicit ConditionalInput(Conditional& c)
-        : ConditionalBorder(c, nv::LayerType::kCONDITIONAL_INPUT, 1) {}
+        : ConditionalBorder(c, {nv::LayerType::kCONDITIONAL_INPUT, "Conditional Input"}, 1) {}
 
     void cross(Places& places) const override { places.insert(&unit); }
     Values emit(const Emitter& e) override { return {e.in[0]}; }
@@ -45,7 +46,7 @@ public:
 class ConditionalOutput final : public ConditionalBorder<nv::IIfConditionalOutputLayer> {
 public:
     explicit ConditionalOutput(Conditional& c)
-        : ConditionalBorder(c, nv::LayerType::kCONDITIONAL_OUTPUT, 1) {}
+        : ConditionalBorder(c, {nv::LayerType::kCONDITIONAL_OUTPUT, "Conditional Output"}, 1) {}
 
     bool close(Emission& e) const override {
         unit.close(e);

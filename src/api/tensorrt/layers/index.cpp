@@ -23,7 +23,8 @@ nv::DataType checked_index_type(nv::DataType t) {
 class GatherLayer final : public Layer<nv::IGatherLayer> {
 public:
     GatherLayer(nv::GatherMode mode, int32_t axis)
-        : Layer(nv::LayerType::kGATHER, 1), axis_(axis), mode_(checked(mode, "the mode")) {}
+        : Layer({nv::LayerType::kGATHER, "Gather"}, 1), axis_(axis),
+          mode_(checked(mode, "the mode")) {}
 
     bool passes_shapes() const override { return true; }
     void check(const InputTypes& in) const override {
@@ -107,7 +108,7 @@ private:
 class ScatterLayer final : public Layer<nv::IScatterLayer> {
 public:
     explicit ScatterLayer(nv::ScatterMode mode)
-        : Layer(nv::LayerType::kSCATTER, 1), mode_(checked(mode, "the mode")) {}
+        : Layer({nv::LayerType::kSCATTER, "Scatter"}, 1), mode_(checked(mode, "the mode")) {}
 
     void check(const InputTypes& in) const override {
         expect_rank(*this, in, 0, 1);
@@ -130,7 +131,7 @@ public:
 
 class OneHot final : public Layer<nv::IOneHotLayer> {
 public:
-    explicit OneHot(int32_t axis) : Layer(nv::LayerType::kONE_HOT, 1), axis_(axis) {}
+    explicit OneHot(int32_t axis) : Layer({nv::LayerType::kONE_HOT, "OneHot"}, 1), axis_(axis) {}
 
     bool reads_shape(size_t i) const override { return i == 2; }
     void check(const InputTypes& in) const override {
@@ -154,7 +155,7 @@ public:
 class NonZeroLayer final : public Layer<nv::INonZeroLayer> {
 public:
     explicit NonZeroLayer(nv::DataType type)
-        : Layer(nv::LayerType::kNON_ZERO, 1), type_(checked_index_type(type)) {}
+        : Layer({nv::LayerType::kNON_ZERO, "NonZero"}, 1), type_(checked_index_type(type)) {}
 
     Values emit(const Emitter& e) override {
         Value y = e.g.add1(nonzero_def, NonZero{e.g.fresh_symbol()}, {e.in[0]});
@@ -171,7 +172,7 @@ private:
 
 class ReverseSequence final : public Layer<nv::IReverseSequenceLayer> {
 public:
-    ReverseSequence() : Layer(nv::LayerType::kREVERSE_SEQUENCE, 1) {}
+    ReverseSequence() : Layer({nv::LayerType::kREVERSE_SEQUENCE, "ReverseSequence"}, 1) {}
 
     void check(const InputTypes& in) const override {
         expect_rank(*this, in, 0, 2);
@@ -191,7 +192,7 @@ public:
 class NmsLayer final : public Layer<nv::INMSLayer> {
 public:
     explicit NmsLayer(nv::DataType type)
-        : Layer(nv::LayerType::kNMS, 2), type_(checked_index_type(type)) {}
+        : Layer({nv::LayerType::kNMS, "NMS"}, 2), type_(checked_index_type(type)) {}
 
     size_t input_limit() const override { return 5; }
     bool reads_shape(size_t i) const override { return i == 2; }

@@ -13,8 +13,8 @@ namespace ingot::api {
 template <class Interface>
 class LoopBorder : public Layer<Interface> {
 public:
-    LoopBorder(LoopUnit& loop, nv::LayerType type, size_t count)
-        : Layer<Interface>(type, count), unit(loop) {}
+    LoopBorder(LoopUnit& loop, LayerKind kind, size_t count)
+        : Layer<Interface>(kind, count), unit(loop) {}
     nv::ILoop* getLoop() const noexcept override { return &unit; }
 
 protected:
@@ -23,7 +23,8 @@ protected:
 
 class Recurrence final : public LoopBorder<nv::IRecurrenceLayer> {
 public:
-    explicit Recurrence(LoopUnit& loop) : LoopBorder(loop, nv::LayerType::kRECURRENCE, 1) {}
+    explicit Recurrence(LoopUnit& loop)
+        : LoopBorder(loop, {nv::LayerType::kRECURRENCE, "Recurrence"}, 1) {}
 
     size_t input_limit() const override { return 2; }
     size_t forward_inputs() const override { return 1; }
@@ -34,7 +35,7 @@ public:
 class TripLimitLayer final : public LoopBorder<nv::ITripLimitLayer> {
 public:
     TripLimitLayer(LoopUnit& loop, nv::TripLimit kind)
-        : LoopBorder(loop, nv::LayerType::kTRIP_LIMIT, 0), kind_(kind) {}
+        : LoopBorder(loop, {nv::LayerType::kTRIP_LIMIT, "Trip Limit"}, 0), kind_(kind) {}
 
     nv::TripLimit getTripLimit() const noexcept override { return kind_; }
     bool reads_shape(size_t) const override { return kind_ == nv::TripLimit::kCOUNT; }
@@ -55,7 +56,8 @@ private:
 class IteratorLayer final : public LoopBorder<nv::IIteratorLayer> {
 public:
     IteratorLayer(LoopUnit& loop, int32_t axis, bool reverse)
-        : LoopBorder(loop, nv::LayerType::kITERATOR, 1), axis_(axis), reverse_(reverse) {}
+        : LoopBorder(loop, {nv::LayerType::kITERATOR, "Iterator"}, 1), axis_(axis),
+          reverse_(reverse) {}
 
     void cross(Places& places) const override { places.insert(&unit); }
     void check(const InputTypes& in) const override { expect_axis(*this, in, 0, axis_); }
@@ -79,7 +81,7 @@ public:
 class LoopOutputLayer final : public LoopBorder<nv::ILoopOutputLayer> {
 public:
     LoopOutputLayer(LoopUnit& loop, nv::LoopOutput kind, int32_t axis)
-        : LoopBorder(loop, nv::LayerType::kLOOP_OUTPUT, 1), axis_(axis),
+        : LoopBorder(loop, {nv::LayerType::kLOOP_OUTPUT, "Loop Output"}, 1), axis_(axis),
           kind_(checked(kind, "the kind of output")) {}
 
     nv::LoopOutput getLoopOutput() const noexcept override { return kind_; }

@@ -14,7 +14,7 @@ namespace {
 
 class SoftMaxLayer final : public Layer<nv::ISoftMaxLayer> {
 public:
-    SoftMaxLayer() : Layer(nv::LayerType::kSOFTMAX, 1) {}
+    SoftMaxLayer() : Layer({nv::LayerType::kSOFTMAX, "SoftMax"}, 1) {}
 
     void check(const InputTypes& in) const override {
         expect_float(*this, in, 0);
@@ -41,7 +41,7 @@ private:
 
 class RaggedSoftMax final : public Layer<nv::IRaggedSoftMaxLayer> {
 public:
-    RaggedSoftMax() : Layer(nv::LayerType::kRAGGED_SOFTMAX, 1) {}
+    RaggedSoftMax() : Layer({nv::LayerType::kRAGGED_SOFTMAX, "Ragged SoftMax"}, 1) {}
 
     void check(const InputTypes& in) const override {
         expect_float(*this, in, 0);
@@ -63,7 +63,7 @@ public:
 class ReduceLayer final : public Layer<nv::IReduceLayer> {
 public:
     ReduceLayer(nv::ReduceOperation op, uint32_t axes, bool keep)
-        : Layer(nv::LayerType::kREDUCE, 1), op_(op), axes_(axes), keep_(keep) {
+        : Layer({nv::LayerType::kREDUCE, "Reduce"}, 1), op_(op), axes_(axes), keep_(keep) {
         check_operation(op);
     }
 
@@ -100,8 +100,8 @@ private:
 class TopKLayer final : public Layer<nv::ITopKLayer> {
 public:
     TopKLayer(nv::TopKOperation op, int32_t k, uint32_t axes, nv::DataType type)
-        : Layer(nv::LayerType::kTOPK, 2), op_(checked(op, "the operation")), k_(k), axes_(axes),
-          type_(type) {
+        : Layer({nv::LayerType::kTOPK, "TopK"}, 2), op_(checked(op, "the operation")), k_(k),
+          axes_(axes), type_(type) {
         one_axis(axes);
         check_type(type);
         check_k(k);
@@ -165,8 +165,8 @@ private:
 class MatrixMultiply final : public Layer<nv::IMatrixMultiplyLayer> {
 public:
     MatrixMultiply(nv::MatrixOperation a, nv::MatrixOperation b)
-        : Layer(nv::LayerType::kMATRIX_MULTIPLY, 1), op_{checked(a, "operation 0"),
-                                                         checked(b, "operation 1")} {}
+        : Layer({nv::LayerType::kMATRIX_MULTIPLY, "Matrix Multiply"}, 1),
+          op_{checked(a, "operation 0"), checked(b, "operation 1")} {}
 
     void check(const InputTypes& in) const override {
         for (size_t i = 0; i < 2; ++i) {
@@ -247,7 +247,8 @@ void check_equation(std::string_view text) {
 class Einsum final : public Layer<nv::IEinsumLayer> {
 public:
     explicit Einsum(const char* equation)
-        : Layer(nv::LayerType::kEINSUM, 1), equation_(equation == nullptr ? "" : equation) {
+        : Layer({nv::LayerType::kEINSUM, "Einsum"}, 1),
+          equation_(equation == nullptr ? "" : equation) {
         check_equation(equation_);
     }
 
@@ -279,7 +280,7 @@ private:
 class Cumulative final : public Layer<nv::ICumulativeLayer> {
 public:
     Cumulative(nv::CumulativeOperation op, bool exclusive, bool reverse)
-        : Layer(nv::LayerType::kCUMULATIVE, 1), op_(checked(op, "the operation")),
+        : Layer({nv::LayerType::kCUMULATIVE, "Cumulative"}, 1), op_(checked(op, "the operation")),
           exclusive_(exclusive), reverse_(reverse) {}
 
     bool reads_shape(size_t i) const override { return i == 1; }

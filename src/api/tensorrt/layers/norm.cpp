@@ -11,7 +11,8 @@ namespace {
 class Lrn final : public Layer<nv::ILRNLayer> {
 public:
     Lrn(int64_t window, float alpha, float beta, float k)
-        : Layer(nv::LayerType::kLRN, 1), window_(window), alpha_(alpha), beta_(beta), k_(k) {
+        : Layer({nv::LayerType::kLRN, "LRN"}, 1), window_(window), alpha_(alpha), beta_(beta),
+          k_(k) {
         check_window(window);
     }
 
@@ -42,7 +43,7 @@ private:
 class Normalization final : public Layer<nv::INormalizationLayer> {
 public:
     Normalization(uint32_t axes, bool v2)
-        : Layer(nv::LayerType::kNORMALIZATION, 1), axes_(axes), v2_(v2) {}
+        : Layer({nv::LayerType::kNORMALIZATION, "Normalization"}, 1), axes_(axes), v2_(v2) {}
 
     void check(const InputTypes& in) const override {
         expect_float(*this, in, 0);

@@ -84,9 +84,9 @@ std::string text_or_empty(const char* text) {
 template <class Face>
 class PluginLayer : public Layer<Face> {
 public:
-    PluginLayer(nv::LayerType type, std::unique_ptr<nv::IPluginV3> plugin, size_t shape_inputs,
+    PluginLayer(LayerKind kind, std::unique_ptr<nv::IPluginV3> plugin, size_t shape_inputs,
                 int64_t generation)
-        : Layer<Face>(type, count_of(*plugin)), plugin_(std::move(plugin)),
+        : Layer<Face>(kind, count_of(*plugin)), plugin_(std::move(plugin)),
           parts_(parts_of(*plugin_, true)), shape_inputs_(shape_inputs), generation_(generation) {
         require(!text_or_empty(parts_.core->getPluginName()).empty(), ErrorCode::InvalidArgument,
                 "the plugin has no name");
@@ -276,21 +276,22 @@ private:
 class NewPluginLayer final : public PluginLayer<nv::IPluginV3Layer> {
 public:
     NewPluginLayer(std::unique_ptr<nv::IPluginV3> plugin, size_t shape_inputs)
-        : PluginLayer(nv::LayerType::kPLUGIN_V3, std::move(plugin), shape_inputs, 3) {}
+        : PluginLayer({nv::LayerType::kPLUGIN_V3, "PluginV3"}, std::move(plugin), shape_inputs, 3) {
+    }
     nv::IPluginV3& getPlugin() noexcept override { return origin_of(plugin()); }
 };
 
 class OldPluginLayer final : public PluginLayer<nv::IPluginV2Layer> {
 public:
     explicit OldPluginLayer(std::unique_ptr<nv::IPluginV3> plugin)
-        : PluginLayer(nv::LayerType::kPLUGIN_V2, std::move(plugin), 0, 2) {}
+        : PluginLayer({nv::LayerType::kPLUGIN_V2, "PluginV2"}, std::move(plugin), 0, 2) {}
     nv::IPluginV2& getPlugin() noexcept override { return adapted_plugin(plugin()); }
 };
 
 class SourceLayer final : public Layer<nv::ILayer> {
 public:
     SourceLayer(SourceKernel source, size_t results)
-        : Layer(nv::LayerType::kPLUGIN, results), source_(std::move(source)) {}
+        : Layer({nv::LayerType::kPLUGIN, "Plugin"}, results), source_(std::move(source)) {}
 
     Values emit(const Emitter& e) override {
         return with_place([this] { return str("source '", source_.title, "'"); },

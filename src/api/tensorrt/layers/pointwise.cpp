@@ -14,7 +14,8 @@ namespace {
 class Activation final : public Layer<nv::IActivationLayer> {
 public:
     explicit Activation(nv::ActivationType type)
-        : Layer(nv::LayerType::kACTIVATION, 1), type_(checked(type, "the activation type")) {}
+        : Layer({nv::LayerType::kACTIVATION, "Activation"}, 1),
+          type_(checked(type, "the activation type")) {}
 
     bool passes_shapes() const override { return true; }
     void check(const InputTypes& in) const override {
@@ -71,7 +72,7 @@ public:
 
 class ParametricRelu final : public Layer<nv::IParametricReLULayer> {
 public:
-    ParametricRelu() : Layer(nv::LayerType::kPARAMETRIC_RELU, 1) {}
+    ParametricRelu() : Layer({nv::LayerType::kPARAMETRIC_RELU, "Parametric ReLU"}, 1) {}
 
     void check(const InputTypes& in) const override {
         expect_float(*this, in, 0);
@@ -86,7 +87,8 @@ public:
 class ElementWise final : public Layer<nv::IElementWiseLayer> {
 public:
     explicit ElementWise(nv::ElementWiseOperation op)
-        : Layer(nv::LayerType::kELEMENTWISE, 1), op_(checked(op, "the operation")) {}
+        : Layer({nv::LayerType::kELEMENTWISE, "ElementWise"}, 1),
+          op_(checked(op, "the operation")) {}
 
     bool passes_shapes() const override { return true; }
     void check(const InputTypes& in) const override {
@@ -157,7 +159,7 @@ private:
 class Unary final : public Layer<nv::IUnaryLayer> {
 public:
     explicit Unary(nv::UnaryOperation op)
-        : Layer(nv::LayerType::kUNARY, 1), op_(checked(op, "the operation")) {}
+        : Layer({nv::LayerType::kUNARY, "Unary"}, 1), op_(checked(op, "the operation")) {}
 
     bool passes_shapes() const override { return true; }
     void check(const InputTypes& in) const override {
@@ -193,8 +195,8 @@ class Scale final : public Layer<nv::IScaleLayer> {
 public:
     Scale(nv::ScaleMode mode, nv::Weights shift, nv::Weights scale, nv::Weights power,
           std::optional<int32_t> axis)
-        : Layer(nv::LayerType::kSCALE, 1), mode_(checked(mode, "the mode")), shift_(shift),
-          scale_(scale), power_(power), axis_(axis) {
+        : Layer({nv::LayerType::kSCALE, "Scale"}, 1), mode_(checked(mode, "the mode")),
+          shift_(shift), scale_(scale), power_(power), axis_(axis) {
         check_weights(shift, "the shift weights");
         check_weights(scale, "the scale weights");
         check_weights(power, "the power weights");
@@ -264,7 +266,7 @@ private:
 
 class Select final : public Layer<nv::ISelectLayer> {
 public:
-    Select() : Layer(nv::LayerType::kSELECT, 1) {}
+    Select() : Layer({nv::LayerType::kSELECT, "Select"}, 1) {}
 
     bool passes_shapes() const override { return true; }
     void check(const InputTypes& in) const override {
@@ -277,7 +279,9 @@ public:
 
 class Cast final : public Layer<nv::ICastLayer> {
 public:
-    explicit Cast(nv::DataType to) : Layer(nv::LayerType::kCAST, 1), to_(to) { dtype_of(to); }
+    explicit Cast(nv::DataType to) : Layer({nv::LayerType::kCAST, "Cast"}, 1), to_(to) {
+        dtype_of(to);
+    }
 
     bool passes_shapes() const override { return true; }
     Values emit(const Emitter& e) override {
@@ -289,7 +293,7 @@ public:
 
 class Identity final : public Layer<nv::IIdentityLayer> {
 public:
-    Identity() : Layer(nv::LayerType::kIDENTITY, 1) {}
+    Identity() : Layer({nv::LayerType::kIDENTITY, "Identity"}, 1) {}
 
     bool passes_shapes() const override { return true; }
     Values emit(const Emitter& e) override { return {e.in[0]}; }

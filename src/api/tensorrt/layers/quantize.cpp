@@ -79,7 +79,7 @@ Spread blocked(const Emitter& e, const nv::Dims& block, Value scale) {
 template <class Interface>
 class Quantising : public Layer<Interface> {
 public:
-    Quantising(nv::LayerType type, nv::DataType to) : Layer<Interface>(type, 1), target(to) {}
+    Quantising(LayerKind kind, nv::DataType to) : Layer<Interface>(kind, 1), target(to) {}
 
     size_t input_limit() const override { return 3; }
     bool setBlockShape(const nv::Dims& v) noexcept override {
@@ -143,7 +143,8 @@ protected:
 
 class QuantizeLayer final : public Quantising<nv::IQuantizeLayer> {
 public:
-    explicit QuantizeLayer(nv::DataType to) : Quantising(nv::LayerType::kQUANTIZE, to) {
+    explicit QuantizeLayer(nv::DataType to)
+        : Quantising({nv::LayerType::kQUANTIZE, "Quantize"}, to) {
         check_quantised(to);
     }
     void check(const InputTypes& in) const override {
@@ -165,7 +166,8 @@ public:
 
 class DequantizeLayer final : public Quantising<nv::IDequantizeLayer> {
 public:
-    explicit DequantizeLayer(nv::DataType to) : Quantising(nv::LayerType::kDEQUANTIZE, to) {
+    explicit DequantizeLayer(nv::DataType to)
+        : Quantising({nv::LayerType::kDEQUANTIZE, "Dequantize"}, to) {
         check_float_type(to);
     }
     void check(const InputTypes& in) const override {
@@ -192,7 +194,8 @@ public:
 class DynamicQuantizeLayer final : public Layer<nv::IDynamicQuantizeLayer> {
 public:
     DynamicQuantizeLayer(const nv::Dims& block, nv::DataType to, nv::DataType scale)
-        : Layer(nv::LayerType::kDYNAMIC_QUANTIZE, 2), to_(to), scale_(scale), block_(block) {
+        : Layer({nv::LayerType::kDYNAMIC_QUANTIZE, "DynamicQuantize"}, 2), to_(to), scale_(scale),
+          block_(block) {
         check_block_type(to);
         check_block_scale_type(scale);
         check_block(block);

@@ -12,7 +12,7 @@ namespace {
 
 class ResizeLayer final : public Layer<nv::IResizeLayer> {
 public:
-    ResizeLayer() : Layer(nv::LayerType::kRESIZE, 1) {}
+    ResizeLayer() : Layer({nv::LayerType::kRESIZE, "Resize"}, 1) {}
 
     size_t input_limit() const override { return 2; }
     bool reads_shape(size_t i) const override { return i == 1; }
@@ -121,7 +121,7 @@ private:
 
 class GridSample final : public Layer<nv::IGridSampleLayer> {
 public:
-    GridSample() : Layer(nv::LayerType::kGRID_SAMPLE, 1) {}
+    GridSample() : Layer({nv::LayerType::kGRID_SAMPLE, "GridSample"}, 1) {}
 
     void check(const InputTypes& in) const override {
         expect_float(*this, in, 0);

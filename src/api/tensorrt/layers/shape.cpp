@@ -17,7 +17,7 @@ namespace {
 class ConstantLayer final : public Layer<nv::IConstantLayer> {
 public:
     ConstantLayer(const nv::Dims& dims, nv::Weights weights)
-        : Layer(nv::LayerType::kCONSTANT, 1), dims_(dims), weights_(weights) {
+        : Layer({nv::LayerType::kCONSTANT, "Constant"}, 1), dims_(dims), weights_(weights) {
         weights_tensor(weights, numbers_of(dims, "the shape"), "the weights");
     }
 
@@ -33,7 +33,7 @@ public:
 
 class Concatenation final : public Layer<nv::IConcatenationLayer> {
 public:
-    Concatenation() : Layer(nv::LayerType::kCONCATENATION, 1) {}
+    Concatenation() : Layer({nv::LayerType::kCONCATENATION, "Concatenation"}, 1) {}
 
     bool passes_shapes() const override { return true; }
     void check(const InputTypes& in) const override {
@@ -83,7 +83,7 @@ private:
 
 class Shuffle final : public Layer<nv::IShuffleLayer> {
 public:
-    Shuffle() : Layer(nv::LayerType::kSHUFFLE, 1) {}
+    Shuffle() : Layer({nv::LayerType::kSHUFFLE, "Shuffle"}, 1) {}
 
     size_t input_limit() const override { return 2; }
     bool reads_shape(size_t i) const override { return i == 1; }
@@ -154,7 +154,7 @@ private:
 
 class Squeeze final : public Layer<nv::ISqueezeLayer> {
 public:
-    Squeeze() : Layer(nv::LayerType::kSQUEEZE, 1) {}
+    Squeeze() : Layer({nv::LayerType::kSQUEEZE, "Squeeze"}, 1) {}
 
     bool reads_shape(size_t i) const override { return i == 1; }
     bool passes_shapes() const override { return true; }
@@ -172,7 +172,7 @@ public:
 
 class Unsqueeze final : public Layer<nv::IUnsqueezeLayer> {
 public:
-    Unsqueeze() : Layer(nv::LayerType::kUNSQUEEZE, 1) {}
+    Unsqueeze() : Layer({nv::LayerType::kUNSQUEEZE, "Unsqueeze"}, 1) {}
 
     bool reads_shape(size_t i) const override { return i == 1; }
     bool passes_shapes() const override { return true; }
@@ -187,14 +187,14 @@ public:
 
 class ShapeOf final : public Layer<nv::IShapeLayer> {
 public:
-    ShapeOf() : Layer(nv::LayerType::kSHAPE, 1) {}
+    ShapeOf() : Layer({nv::LayerType::kSHAPE, "Shape"}, 1) {}
     Values emit(const Emitter& e) override { return {ops::dims_tensor(e.g, e.dims(0))}; }
 };
 
 class Padding final : public Layer<nv::IPaddingLayer> {
 public:
     Padding(const nv::Dims& before, const nv::Dims& after)
-        : Layer(nv::LayerType::kPADDING, 1), before_(before), after_(after) {
+        : Layer({nv::LayerType::kPADDING, "Padding"}, 1), before_(before), after_(after) {
         two(before, "the padding before");
         two(after, "the padding after");
     }
@@ -232,7 +232,8 @@ private:
 class Assertion final : public Layer<nv::IAssertionLayer> {
 public:
     explicit Assertion(const char* message)
-        : Layer(nv::LayerType::kASSERTION, 0), message_(message == nullptr ? "" : message) {}
+        : Layer({nv::LayerType::kASSERTION, "Assertion"}, 0),
+          message_(message == nullptr ? "" : message) {}
 
     bool reads_shape(size_t) const override { return true; }
     void check(const InputTypes& in) const override {

@@ -12,7 +12,7 @@ namespace {
 class SliceLayer final : public Layer<nv::ISliceLayer> {
 public:
     SliceLayer(const nv::Dims& start, const nv::Dims& size, const nv::Dims& stride)
-        : Layer(nv::LayerType::kSLICE, 1), start_(start), size_(size), stride_(stride) {
+        : Layer({nv::LayerType::kSLICE, "Slice"}, 1), start_(start), size_(size), stride_(stride) {
         numbers_of(start, "the start");
         numbers_of(size, "the size");
         numbers_of(stride, "the stride");
@@ -166,8 +166,8 @@ private:
 class Fill final : public Layer<nv::IFillLayer> {
 public:
     Fill(const nv::Dims& dims, nv::FillOperation op, nv::DataType type)
-        : Layer(nv::LayerType::kFILL, 1), dims_(dims), operation_(checked(op, "the operation")),
-          to_(type) {
+        : Layer({nv::LayerType::kFILL, "Fill"}, 1), dims_(dims),
+          operation_(checked(op, "the operation")), to_(type) {
         numbers_of(dims, "the shape");
         dtype_of(type);
     }

@@ -15,7 +15,8 @@ namespace {
 class RotaryEmbedding final : public Layer<nv::IRotaryEmbeddingLayer> {
 public:
     RotaryEmbedding(bool interleaved, int32_t dim)
-        : Layer(nv::LayerType::kROTARY_EMBEDDING, 1), interleaved_(interleaved), dim_(dim) {
+        : Layer({nv::LayerType::kROTARY_EMBEDDING, "RotaryEmbedding"}, 1),
+          interleaved_(interleaved), dim_(dim) {
         check_dim(dim);
     }
 
@@ -61,7 +62,8 @@ private:
 class KvCacheUpdate final : public Layer<nv::IKVCacheUpdateLayer> {
 public:
     explicit KvCacheUpdate(nv::KVCacheMode mode)
-        : Layer(nv::LayerType::kKVCACHE_UPDATE, 1), mode_(checked(mode, "the mode")) {}
+        : Layer({nv::LayerType::kKVCACHE_UPDATE, "KVCacheUpdate"}, 1),
+          mode_(checked(mode, "the mode")) {}
 
     size_t input_limit() const override { return 4; }
     int32_t aliased_input(size_t) const override { return 0; }
@@ -137,7 +139,7 @@ private:
 // Computes every expert for every token; the scores of unchosen experts are 0.
 class Moe final : public Layer<nv::IMoELayer> {
 public:
-    Moe() : Layer(nv::LayerType::kMOE, 1) {}
+    Moe() : Layer({nv::LayerType::kMOE, "MoE"}, 1) {}
 
     enum Input : size_t {
         Hidden,

@@ -99,8 +99,8 @@ struct Geometry {
 template <class Interface>
 class Windowed : public Layer<Interface> {
 public:
-    Windowed(nv::LayerType type, std::string_view face, int64_t least, const nv::Dims& size)
-        : Layer<Interface>(type, 1), interface_name(face), least_padding(least),
+    Windowed(LayerKind kind, std::string_view face, int64_t least, const nv::Dims& size)
+        : Layer<Interface>(kind, 1), interface_name(face), least_padding(least),
           geometry(checked_window(size, "the window")) {}
 
     void setPrePadding(const nv::Dims& v) noexcept override {
@@ -157,9 +157,9 @@ protected:
 template <class Interface>
 class Convolving : public Windowed<Interface> {
 public:
-    Convolving(nv::LayerType type, std::string_view face, int64_t least, int64_t maps,
+    Convolving(LayerKind kind, std::string_view face, int64_t least, int64_t maps,
                const nv::Dims& size, nv::Weights kernel, nv::Weights bias)
-        : Windowed<Interface>(type, face, least, size),
+        : Windowed<Interface>(kind, face, least, size),
           map_count(checked_count(maps, "the number of output maps")), kernel_weights(kernel),
           bias_weights(bias) {
         check_weights(kernel, "the kernel weights");
@@ -279,8 +279,8 @@ protected:
 class Convolution final : public Convolving<nv::IConvolutionLayer> {
 public:
     Convolution(int64_t maps, const nv::Dims& size, nv::Weights kernel, nv::Weights bias)
-        : Convolving(nv::LayerType::kCONVOLUTION, "IConvolutionLayer", 0, maps, size, kernel,
-                     bias) {}
+        : Convolving({nv::LayerType::kCONVOLUTION, "Convolution"}, "IConvolutionLayer", 0, maps,
+                     size, kernel, bias) {}
 
     Values emit(const Emitter& e) override {
         Value w = kernel(e, map_count, channels_per_group(e));
@@ -302,8 +302,8 @@ public:
 class Deconvolution final : public Convolving<nv::IDeconvolutionLayer> {
 public:
     Deconvolution(int64_t maps, const nv::Dims& size, nv::Weights kernel, nv::Weights bias)
-        : Convolving(nv::LayerType::kDECONVOLUTION, "IDeconvolutionLayer", INT32_MIN, maps, size,
-                     kernel, bias) {}
+        : Convolving({nv::LayerType::kDECONVOLUTION, "Deconvolution"}, "IDeconvolutionLayer",
+                     INT32_MIN, maps, size, kernel, bias) {}
 
     Values emit(const Emitter& e) override {
         channels_per_group(e);
@@ -329,7 +329,7 @@ public:
 class Pooling final : public Windowed<nv::IPoolingLayer> {
 public:
     Pooling(nv::PoolingType type, const nv::Dims& size)
-        : Windowed(nv::LayerType::kPOOLING, "IPoolingLayer", 0, size),
+        : Windowed({nv::LayerType::kPOOLING, "Pooling"}, "IPoolingLayer", 0, size),
           type_(checked(type, "the pooling type")) {}
 
     void check(const InputTypes& in) const override { check_input(in); }

@@ -115,7 +115,7 @@ std::string LayerBase::described() const {
 }
 
 std::string LayerBase::kind() const {
-    return std::string(kind_of(type_));
+    return std::string(kind_.name);
 }
 
 Values LayerBase::compute(const Emitter& e, const InputTypes& in) {
@@ -178,7 +178,7 @@ void LayerBase::attach(Network& network, size_t at, std::vector<NetworkTensor*> 
     position = at;
     inputs = std::move(in);
     if (name.empty()) {
-        name = str("(Unnamed Layer* ", at, ") [", kind_of(type_), "]");
+        name = str("(Unnamed Layer* ", at, ") [", kind_.name, "]");
     }
     for (size_t i = 0; i < output_count_; ++i) {
         outputs.push_back(std::make_unique<NetworkTensor>(

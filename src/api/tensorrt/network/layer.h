@@ -120,10 +120,16 @@ onnx::Attribute attribute(std::string_view name, double v);
 onnx::Attribute attribute(std::string_view name, std::string v);
 onnx::Attribute attribute(std::string_view name, std::vector<int64_t> v);
 
+/// A layer's type, and its name in messages: "Convolution".
+struct LayerKind {
+    nv::LayerType type;
+    std::string_view name;
+};
+
 /// The common base of layers of all interfaces.
 class LayerBase {
 public:
-    LayerBase(nv::LayerType type, size_t count) : type_(type), output_count_(count) {}
+    LayerBase(LayerKind kind, size_t count) : kind_(kind), output_count_(count) {}
     virtual ~LayerBase() = default;
     LayerBase(const LayerBase&) = delete;
     LayerBase& operator=(const LayerBase&) = delete;
@@ -173,7 +179,7 @@ public:
     virtual void cross(Places& places) const { static_cast<void>(places); }
 
     Network& network() const { return *network_; }
-    nv::LayerType type() const { return type_; }
+    nv::LayerType type() const { return kind_.type; }
     /// "layer 'conv1' (Convolution)", for messages.
     std::string described() const;
     /// The text in the brackets.
@@ -237,7 +243,7 @@ private:
     /// Marks the settings as different from the node's, unless the parser is setting them.
     void leave_model() noexcept;
     Network* network_ = nullptr;
-    nv::LayerType type_;
+    LayerKind kind_;
     size_t output_count_;
 };
 

@@ -18,7 +18,7 @@ namespace {
 class PlainLayer final : public Layer<nv::ILayer> {
 public:
     PlainLayer(std::string op, onnx::ShapeUse shapes, size_t results)
-        : Layer(nv::LayerType::kPLUGIN, results), op_(std::move(op)), shapes_(shapes) {}
+        : Layer({nv::LayerType::kPLUGIN, "Plugin"}, results), op_(std::move(op)), shapes_(shapes) {}
 
     std::string kind() const override { return op_; }
     Values emit(const Emitter&) override {
