@@ -319,6 +319,29 @@ TEST(Conv, TapsSideBySide) {
     EXPECT_TRUE(ran(sweep(conv_graph(patches)), "conv_mma_64x64"));
 }
 
+/// Patches whose rows are 84 bytes: gathered once, then a product.
+TEST(Conv, PatchesThroughTheBackend) {
+    for (int cc : {80, 90}) {
+        SCOPED_TRACE(cc);
+        Graph g;
+        ops::Conv a;
+        a.strides = {14, 14};
+        a.dilations = {1, 1};
+        a.low = to_dims({0, 0});
+        a.high = a.low;
+        a.dtype = DType::F16;
+        Value w = ops::constant(g, random_elements(DType::F16, {40, 3, 14, 14}, 3, -0.2, 0.2));
+        Value bias = ops::constant(g, random_elements(DType::F16, {40, 1, 1}, 4));
+        Value x = g.add_input("x", parse_type("f16[n,3,30,47]"));
+        Value y = ops::add(g, ops::conv(g, a, x, w), bias);
+        y = ops::reshape(g, y, {Dim::symbol("n"), 40, 6}); // tokens, as vision transformers
+        g.add_output("y", ops::permute(g, y, {0, 2, 1}));
+        BackendRun run = expect_backend(g, {.cc = cc, .symbols = {{"n", 2}}, .tolerance = 6e-3});
+        EXPECT_EQ(std::count(run.kernels.begin(), run.kernels.end(), "dot"), 1);
+        EXPECT_LE(run.kernels.size(), 3U); // gathered, multiplied, copied to the output
+    }
+}
+
 TEST(Conv, Depthwise) {
     EXPECT_TRUE(
         ran(sweep(with_residual({.x = "f16[2,16,9,11]", .w = "f16[16,1,3,3]", .groups = 16})),
