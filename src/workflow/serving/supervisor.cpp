@@ -132,12 +132,9 @@ private:
         Guarded& w = workers_[index];
         Clock::time_point now = Clock::now();
         if (turn_->phase == Turn::Phase::Waiting) {
-            bool others = std::all_of(workers_.begin(), workers_.end(), [](const Guarded& g) {
-                return g.given_up || g.last_health.has_value();
-            });
             if (w.given_up) {
                 turn_->worker++;
-            } else if (others && proxy_.child) {
+            } else if (proxy_.child && others_serve(index)) {
                 tell_proxy(index, "drain");
                 turn_->phase = Turn::Phase::Draining;
                 turn_->limit = now + seconds(plan_.drain_seconds);
@@ -160,19 +157,16 @@ private:
         }
     }
 
-    /// Whether the proxy has given a worker requests that are not answered yet.
-    bool has_requests(size_t worker) const {
+    /// What the proxy says of a worker: for each of its backends a row of columns, as "show stat"
+    /// has them. Empty where it does not answer.
+    std::vector<std::vector<std::string>> proxy_rows(size_t worker) const {
+        std::vector<std::vector<std::string>> out;
         try {
             std::string table = exchange_local(plan_.proxy_socket(), "show stat\n", check_seconds);
             for (const char* backend : {"http_workers", "grpc_workers"}) {
-                std::string row = str("\n", backend, ",w", worker, ",");
-                size_t at = table.find(row);
-                // The fifth column counts sessions; the two after the name count queued ones.
-                for (int skipped = 0; at != std::string::npos && skipped < 4; ++skipped) {
-                    at = table.find(',', at + 1);
-                }
-                if (at != std::string::npos && table.compare(at, 3, ",0,") != 0) {
-                    return true;
+                size_t at = table.find(str("\n", backend, ",w", worker, ","));
+                if (at != std::string::npos) {
+                    out.push_back(split(table.substr(at + 1, table.find('\n', at + 1) - at - 1)));
                 }
             }
         } catch (const Error& e) {
@@ -180,7 +174,47 @@ private:
                 throw;
             }
         }
-        return false;
+        return out;
+    }
+
+    static std::vector<std::string> split(const std::string& row) {
+        std::vector<std::string> out;
+        for (size_t at = 0; at <= row.size();) {
+            size_t end = std::min(row.find(',', at), row.size());
+            out.push_back(row.substr(at, end - at));
+            at = end + 1;
+        }
+        return out;
+    }
+
+    /// Whether the proxy has given a worker requests that are not answered yet.
+    bool has_requests(size_t worker) const {
+        constexpr size_t sessions = 4;
+        std::vector<std::vector<std::string>> rows = proxy_rows(worker);
+        return std::any_of(rows.begin(), rows.end(), [](const std::vector<std::string>& row) {
+            return row.size() > sessions && row[sessions] != "0";
+        });
+    }
+
+    /// Whether the proxy gives a worker requests: its checks find a worker later than ours do.
+    bool is_in_proxy(size_t worker) const {
+        constexpr size_t status = 17;
+        std::vector<std::vector<std::string>> rows = proxy_rows(worker);
+        return !rows.empty() &&
+               std::all_of(rows.begin(), rows.end(), [](const std::vector<std::string>& row) {
+                   return row.size() > status && row[status].starts_with("UP");
+               });
+    }
+
+    /// Whether all workers but this one answer requests.
+    bool others_serve(size_t worker) const {
+        for (size_t i = 0; i < workers_.size(); ++i) {
+            bool serves = workers_[i].last_health && is_in_proxy(i);
+            if (i != worker && !workers_[i].given_up && !serves) {
+                return false;
+            }
+        }
+        return true;
     }
 
     void advance_proxy() {
