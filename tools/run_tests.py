@@ -294,8 +294,8 @@ STAGES = {"setup": stage_setup, "build": stage_build, "format": stage_format, "t
           "tidy": stage_tidy, "tsan": stage_tsan}
 WHEN_NAMED = {"tsan"}  # compiles everything once more
 # Stages of a row follow each other, in this order, and after those they need.
-ROWS = (("build", "ctest", "isa", "pytest"), ("setup", "format", "tree", "fuzz", "tidy", "tsan"),
-        ("serving",))
+ROWS = (("build", "ctest", "isa"), ("setup", "format", "tree", "fuzz", "tidy", "tsan"),
+        ("serving", "pytest"))
 NEEDS = {"ctest": {"build", "setup"}, "isa": {"build", "setup"}, "pytest": {"build", "setup"},
          "serving": {"build", "setup"}, "tidy": {"build"}}
 
