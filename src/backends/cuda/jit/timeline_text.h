@@ -10,7 +10,8 @@ namespace ingot::cuda {
 
 /// The words of one block's record.
 struct BlockRecord {
-    enum Word { Sm, Nanoseconds, Start, Arrive, Ready, Main, End, words };
+    enum Word { Sm, Nanoseconds, Start, Arrive, Ready, Main, End };
+    static constexpr size_t words = 7;
 };
 
 /// The text of a launch whose last argument is the address of its records, which is a parameter
