@@ -44,7 +44,7 @@ def value(tensor):
     if tensor.data_type not in BYTES:
         return onnxruntime.OrtValue.ortvalue_from_numpy(array)
     return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(
-        np.ascontiguousarray(array).view(BYTES[tensor.data_type]), tensor.data_type)
+        np.array(array, order="C").view(BYTES[tensor.data_type]), tensor.data_type)
 
 
 def compare(got, tensor, rtol, atol):
