@@ -157,7 +157,7 @@ private:
         }
     }
 
-    /// What the proxy says of a worker: for each of its backends a row of columns, as "show stat"
+    /// The proxy's figures of a worker: for each of its backends a row of columns, as "show stat"
     /// has them. Empty where it does not answer.
     std::vector<std::vector<std::string>> proxy_rows(size_t worker) const {
         std::vector<std::vector<std::string>> out;
