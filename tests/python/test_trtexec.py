@@ -103,7 +103,7 @@ def test_every_flag_of_the_table_is_tested():
     own = {"--disablePass", "--seed", "--cpuThreads", "--verify", "--noVerifyWeights", "--timeout", "--noCpuLibrary",
            "--forceTactic", "--arch", "--memoryLimit", "--nvtx", "--runtimeCacheDir", "--tune", "--tuneBudget",
            "--specialisation", "--priority", "--trustedKeys", "--trusted-keys", "--trustedOnly", "--trusted-only",
-           "--allowEngineCode", "--allowHiddenFile"}
+           "--allowEngineCode", "--allowHiddenFile", "--timeline"}
     assert listed - tested - elsewhere - own == set()
     assert (tested | elsewhere | own) - listed == set()
 
