@@ -117,7 +117,7 @@ void Batch::run_groups() {
             return false;
         }
         for (size_t i = 0; i < a->shapes.size(); ++i) {
-            if (is_ragged(i) || batch_input(i) != nullptr) {
+            if (runner_.is_ragged(i) || runner_.batch_input(i) != nullptr) {
                 continue;
             }
             if (!std::equal(a->shapes[i].begin() + 1, a->shapes[i].end(), b->shapes[i].begin() + 1,
@@ -154,7 +154,7 @@ void Batch::read(Pending& p) const {
     p.first_elements.resize(engine.inputs.size());
     std::optional<size_t> first;
     for (size_t i = 0; i < engine.inputs.size(); ++i) {
-        if (batch_input(i) != nullptr) {
+        if (runner_.batch_input(i) != nullptr) {
             continue;
         }
         read_input(p, i);
@@ -187,10 +187,12 @@ void Batch::read_input(Pending& p, size_t index) const {
     require(type == server_type(t.type), ErrorCode::InvalidArgument, "input '", t.name,
             "' has elements of ", type_name(type), ", expected ", type_name(server_type(t.type)));
     p.shapes[index].assign(shape, shape + rank);
-    if (!is_ragged(index) && rank == t.dims.size() + 1 && p.shapes[index].back() == 1) {
+    size_t rank_of_one = max_batch_size_ > 0 ? 1 : 0; // of one element a row
+    if (!runner_.is_ragged(index) && t.dims.size() == rank_of_one && rank == rank_of_one + 1 &&
+        p.shapes[index].back() == 1) {
         p.shapes[index].pop_back(); // the server takes no tensor without sizes
     }
-    if (is_ragged(index)) {
+    if (runner_.is_ragged(index)) {
         check_ragged(t, p.shapes[index]);
     } else {
         check_shape(t, p.shapes[index], max_batch_size_ > 0);
@@ -250,7 +252,7 @@ void Batch::compute(Group group) {
     Shapes shapes(engine.inputs.size());
     std::vector<const void*> addresses;
     for (size_t i = 0; i < engine.inputs.size(); ++i) {
-        const BatchInput* made = batch_input(i);
+        const BatchInput* made = runner_.batch_input(i);
         shapes[i] = batch_shape(group, i, padded);
         addresses.push_back(made == nullptr ? gather(group, i, shapes[i])
                                             : fill_batch_input(group, *made, i, shapes[i]));
@@ -288,7 +290,7 @@ void Batch::compute(Group group) {
 bool Batch::ragged_fit(Group group) const {
     const std::vector<EngineTensor>& inputs = runner_.engine().inputs;
     for (size_t i = 0; i < inputs.size(); ++i) {
-        if (!is_ragged(i) || inputs[i].most.empty()) {
+        if (!runner_.is_ragged(i) || inputs[i].most.empty()) {
             continue;
         }
         int64_t elements = 0;
@@ -302,19 +304,11 @@ bool Batch::ragged_fit(Group group) const {
     return true;
 }
 
-bool Batch::is_ragged(size_t input) const {
-    return instance_.model_.config().is_ragged(runner_.engine().inputs[input].name);
-}
-
-const BatchInput* Batch::batch_input(size_t input) const {
-    return instance_.model_.config().find_batch_input(runner_.engine().inputs[input].name);
-}
-
 /// The shape in which the engine gets an input of the requests. Notes where each request begins in
 /// a ragged one.
 std::vector<int64_t> Batch::batch_shape(Group group, size_t input, int64_t rows) const {
     std::vector<int64_t> shape = group[0]->shapes[input];
-    if (is_ragged(input)) {
+    if (runner_.is_ragged(input)) {
         int64_t elements = 0;
         for (Pending* p : group) {
             p->first_elements[input] = elements;

@@ -51,6 +51,7 @@ private:
     /// Runs requests of one shape; where that fails, each alone.
     void run_group(Group group) noexcept;
     void compute(Group group);
+    bool ragged_fit(Group group) const;
     const void* gather(Group group, size_t input, const std::vector<int64_t>& shape) const;
     std::vector<int64_t> batch_shape(Group group, size_t input, int64_t rows) const;
     const void* fill_batch_input(Group group, const BatchInput& b, size_t input,
@@ -63,11 +64,6 @@ private:
                      int64_t rows) const;
     void answer(Pending& p, TRITONSERVER_Error* error) noexcept;
     void release_all() noexcept;
-
-    bool ragged_fit(Group group) const;
-    bool is_ragged(size_t input) const;
-    /// Null for an input that clients send.
-    const BatchInput* batch_input(size_t input) const;
 
     Instance& instance_;
     Runner& runner_;

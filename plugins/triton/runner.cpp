@@ -97,6 +97,7 @@ Runner::Runner(std::shared_ptr<const Engine> engine, const ModelConfig& config,
             }
         }
         configured_.push_back(dims);
+        roles_.push_back({config.is_ragged(t.name), config.find_batch_input(t.name)});
         inputs_.emplace_back(t.on_host ? nullptr : device_.get());
         staging_.emplace_back(device_.get(), true);
     }

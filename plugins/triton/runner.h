@@ -59,7 +59,8 @@ private:
 /// One thread at a time.
 class Runner {
 public:
-    /// `device`: where the engine runs; null: the CPU. Errors: those of making a context.
+    /// `device`: where the engine runs; null: the CPU. The configuration outlives it. Errors: those
+    /// of making a context.
     Runner(std::shared_ptr<const Engine> engine, const ModelConfig& config,
            std::unique_ptr<DeviceAllocator> device);
     ~Runner();
@@ -72,6 +73,10 @@ public:
     int64_t bytes() const;
     /// Seconds of runs that were the first of their shapes, which plan and compile.
     double preparing_seconds() const { return preparing_seconds_; }
+    /// Whether requests of other sizes are put one behind another in an input.
+    bool is_ragged(size_t input) const { return roles_[input].is_ragged; }
+    /// Null for an input that clients send.
+    const BatchInput* batch_input(size_t input) const { return roles_[input].made; }
     /// How many rows a batch of so many is padded to.
     int64_t padded_rows(int64_t rows) const;
     /// Plans and runs each bucket. Returns how many, or why none could be in `reason`.
@@ -115,7 +120,12 @@ private:
     void* stream_ = nullptr; // of the GPU
     int64_t max_batch_size_;
     std::vector<int64_t> buckets_;
-    Shapes configured_; // with the rows of a batch in front, -1
+    struct InputRole {
+        bool is_ragged;
+        const BatchInput* made; // of the configuration
+    };
+    std::vector<InputRole> roles_; // of all inputs
+    Shapes configured_;            // with the rows of a batch in front, -1
     ErrorList errors_;
     std::vector<Buffer> inputs_;
     std::vector<Buffer> staging_; // pinned, for inputs that come in pageable memory
