@@ -23,6 +23,7 @@ import time
 import xml.etree.ElementTree
 
 import cold_cache
+import fuzz
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
@@ -210,19 +211,10 @@ def stage_isa(log):
 
 def fuzz_one(target, seconds):
     """Runs one target; its new inputs and crashes stay below build/fuzz."""
-    name = target.name
-    short = name.removeprefix("fuzz_")
-    found = FUZZ_BUILD / "corpus" / name
-    artifacts = FUZZ_BUILD / "artifacts" / name
-    for folder in (found, artifacts):
-        folder.mkdir(parents=True, exist_ok=True)
-    tests = ROOT / "tests" / "fuzz"
-    seeds = [folder for folder in (tests / "corpus" / name, tests / "seeds" / short)
-             if folder.is_dir()]
-    command = [target, f"-max_total_time={seconds}", "-timeout=25", "-rss_limit_mb=2048",
-               "-print_final_stats=1", f"-artifact_prefix={artifacts}/", found, *seeds]
-    with open(LOGS / f"{name}.log", "w", encoding="utf-8") as log:
-        return name, run(log, command)
+    line = fuzz.command(target, seconds, FUZZ_BUILD / "corpus" / target.name,
+                        FUZZ_BUILD / "artifacts" / target.name)
+    with open(LOGS / f"{target.name}.log", "w", encoding="utf-8") as log:
+        return target.name, run(log, line, env=fuzz.ASAN | os.environ)
 
 
 def stage_fuzz(log):
@@ -240,8 +232,7 @@ def stage_fuzz(log):
         for name, code in pool.map(lambda target: fuzz_one(target, seconds), targets):
             total.add(one(code))
             text = (LOGS / f"{name}.log").read_text(encoding="utf-8", errors="replace")
-            runs = re.search(r"stat::number_of_executed_units:\s*(\d+)", text)
-            print(f"{name}: {runs.group(1) if runs else 'unknown number of'} runs,",
+            print(f"{name}: {fuzz.runs_of(text)} runs,",
                   "clean" if code == 0 else "FAILED", file=log, flush=True)
             if code != 0:
                 print(*text.splitlines()[-50:], sep="\n", file=log, flush=True)

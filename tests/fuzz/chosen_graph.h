@@ -185,7 +185,8 @@ inline Graph make_graph(Choices& c, const Graph* outer, int depth) {
         }
         g.add_input(str("x", i), t);
     }
-    for (size_t steps = 1 + c.below(depth == 0 ? 24 : 4); steps > 0; --steps) {
+    // Zeros alone choose no node worth its time.
+    for (size_t steps = 1 + c.below(depth == 0 ? 24 : 4); steps > 0 && !c.done(); --steps) {
         add_node(c, g, depth);
     }
     size_t outputs = 1 + c.below(3);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All concurrent operations at once: each of eight threads performs all actions in its own order,
-// on the CPU and on the CUDA backend. INGOT_THREADS_SEED=N gives other orders.
+// on the CPU and on the CUDA backend. INGOT_THREADS_SEED=N gives other orders;
+// INGOT_THREADS_SECONDS=N repeats the rounds for that long on each device.
 #include "api/tensorrt/runtime/place.h"
 #include "backends/cuda/backend.h"
 #include "threads/quiet_gpu.h"
@@ -9,7 +10,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <filesystem>
+#include <optional>
 
 namespace ingot::test {
 
@@ -37,6 +41,25 @@ uint64_t seed() {
     const char* chosen = std::getenv("INGOT_THREADS_SEED");
     return chosen == nullptr ? 1 : std::strtoull(chosen, nullptr, 10);
 }
+
+/// The rounds of each thread: as many as given, or as the time allows that INGOT_THREADS_SECONDS
+/// gives to all of them.
+class Rounds {
+public:
+    explicit Rounds(int count) : count_(count) {
+        if (const char* seconds = std::getenv("INGOT_THREADS_SECONDS")) {
+            end_ = std::chrono::steady_clock::now() + std::chrono::seconds(std::stoll(seconds));
+        }
+    }
+    /// Whether a thread that has done `done` of them begins another.
+    bool more(int done) const {
+        return done < count_ || (end_ && std::chrono::steady_clock::now() < *end_);
+    }
+
+private:
+    int count_;
+    std::optional<std::chrono::steady_clock::time_point> end_;
+};
 
 std::vector<Action> all_actions() {
     std::vector<Action> all;
@@ -110,18 +133,23 @@ protected:
 
 TEST_P(Everything, EightThreadsDoAllThatTheTableAllows) {
     World& w = *world;
-    in_threads([&w](int t) {
+    const Rounds rounds(w.on_gpu ? 1 : 4);
+    std::atomic<int64_t> performed = 0;
+    in_threads([&](int t) {
         SCOPED_TRACE("INGOT_THREADS_SEED=" + std::to_string(seed()));
         Worker me{t, std::mt19937_64(seed() * thread_count + static_cast<uint64_t>(t))};
-        for (int round = 0; round < (w.on_gpu ? 1 : 4); ++round) {
+        for (int round = 0; rounds.more(round); ++round) {
             std::vector<Action> actions = all_actions();
             std::shuffle(actions.begin(), actions.end(), me.random);
             for (const Action& a : actions) {
                 a.run(w, me);
                 me.pause();
+                ++performed;
             }
         }
     });
+    RecordProperty("actions", std::to_string(performed));
+    EXPECT_GE(performed, thread_count * static_cast<int64_t>(all_actions().size()));
     EXPECT_EQ(w.recorder.errors, w.errors);
     EXPECT_EQ(gpu.launches > 0, w.on_gpu);
     w.let_go();
