@@ -7,7 +7,30 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
+namespace {
+
+/// The most that one decoding allocates at once: compressed data may be for any size, whatever the
+/// picture's header says.
+struct DecoderMemory {
+    size_t most = 0;
+    size_t refused = 0; // the size of an allocation beyond it, or 0
+    void* resized(void* block, size_t bytes) {
+        if (bytes > most) {
+            refused = bytes;
+            return nullptr;
+        }
+        return std::realloc(block, bytes);
+    }
+};
+thread_local DecoderMemory decoder_memory;
+
+} // namespace
+
+#define STBI_MALLOC(bytes) decoder_memory.resized(nullptr, bytes)
+#define STBI_REALLOC(block, bytes) decoder_memory.resized(block, bytes)
+#define STBI_FREE(block) std::free(block)
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC
 #define STBI_ONLY_PNG
@@ -37,19 +60,44 @@ struct Picture {
     }
 };
 
+constexpr uint64_t most_of_any_file = 64ULL << 20; // bytes of pixels
+constexpr uint64_t most_times = 100;               // of the file's bytes, above that
+
+/// Pictures that are far larger than their files are no photographs but attacks on memory.
+void check_size(const std::string& path, uint64_t width, uint64_t height, uint64_t channels,
+                uint64_t file_bytes) {
+    require(width * height <= (1 << 28), ErrorCode::InvalidArgument, path, ": the picture has ",
+            width, "x", height, " pixels, which is too large");
+    uint64_t bytes = width * height * channels;
+    require(bytes <= most_of_any_file || bytes / most_times <= file_bytes,
+            ErrorCode::InvalidArgument, path, ": the picture has ", width, "x", height, " pixels, ",
+            bytes, " bytes, which is ", bytes / file_bytes, " times the ", file_bytes,
+            " bytes of its file; above ", most_of_any_file, " bytes at most ", most_times,
+            " times are read: scale it down");
+}
+
 Picture decode(const std::string& path, int channels) {
     std::vector<std::byte> bytes = read_file(path, 256U << 20);
     int width = 0;
     int height = 0;
     int found = 0;
     const auto* raw = reinterpret_cast<const unsigned char*>(bytes.data());
+    decoder_memory = {1 << 20, 0};
     bool known =
         stbi_info_from_memory(raw, static_cast<int>(bytes.size()), &width, &height, &found) != 0;
-    require(known && int64_t{width} * height <= (1 << 28), ErrorCode::InvalidArgument, path,
-            known ? str(": the picture has ", width, "x", height, " pixels, which is too large")
-                  : std::string(": not a PNG or JPEG picture"));
+    require(known, ErrorCode::InvalidArgument, path,
+            ": not a PNG or JPEG picture, or one of more than 2^30 values");
+    check_size(path, static_cast<uint64_t>(width), static_cast<uint64_t>(height),
+               static_cast<uint64_t>(channels), bytes.size());
+    // Channels of two bytes each, twice; whole blocks of JPEG; the compressed data in one piece.
+    size_t pixels = (static_cast<size_t>(width) + 64) * (static_cast<size_t>(height) + 64);
+    decoder_memory = {std::max(16 * pixels, 2 * bytes.size()) + (1 << 16), 0};
     unsigned char* p = stbi_load_from_memory(raw, static_cast<int>(bytes.size()), &width, &height,
                                              &found, channels);
+    require(p != nullptr || decoder_memory.refused == 0, ErrorCode::InvalidArgument, path,
+            ": the compressed data of ", bytes.size(), " bytes is for more than the picture's ",
+            width, "x", height, " pixels: it needs ", decoder_memory.refused, " bytes at once, ",
+            decoder_memory.most, " are allowed; the file is damaged or hostile");
     require(p != nullptr, ErrorCode::InvalidArgument, path,
             ": cannot decode the picture: ", stbi_failure_reason());
     Picture out{height, width, channels, {}};
