@@ -57,9 +57,9 @@ std::string problem_of(const KernelEntry& e, const CacheKey& key) {
 
 } // namespace
 
-CacheKey cache_key(std::string_view text, std::string_view compiler) {
+CacheKey cache_key(std::string_view text, std::string_view compiler, uint32_t abi) {
     HashStream s(false);
-    std::string head = str("abi ", kernel_abi, ' ', compiler, '\n');
+    std::string head = str("abi ", abi, ' ', compiler, '\n');
     s.add(std::as_bytes(std::span(head)));
     s.add(std::as_bytes(std::span(text)));
     return {s.xxh3(), std::string(compiler)};

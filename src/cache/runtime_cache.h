@@ -25,8 +25,8 @@ struct CacheKey {
     Hash128 hash;
     std::string compiler; // stored in the entry, compared on lookup
 };
-/// `compiler`: the text of Gpu::compiler(). The key includes kernel_abi.
-CacheKey cache_key(std::string_view text, std::string_view compiler);
+/// `compiler`: the text of Gpu::compiler(). Tests give the `abi` of another release.
+CacheKey cache_key(std::string_view text, std::string_view compiler, uint32_t abi = kernel_abi);
 
 /// Thread safe; other processes may change the disk contents meanwhile.
 class RuntimeCache {

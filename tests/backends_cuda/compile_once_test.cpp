@@ -13,6 +13,7 @@
 #include <csignal>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <thread>
 
 namespace ingot::test {
@@ -94,6 +95,99 @@ TEST(CompileOnce, ProcessesShareTheWork) {
         EXPECT_EQ(compiled, keys) << threads << " threads in each";
     }
     record_injections(int64_t{processes} * keys * rounds, 0);
+}
+
+/// A release of Ingot: what makes its kernels another's.
+struct Release {
+    uint32_t abi;
+    std::string compiler;
+    std::string binary(int i) const { return str("kernel ", i, " of ", abi, " by ", compiler); }
+};
+
+const Release releases[] = {{plan::kernel_abi, "cubin 13.0"},
+                            {plan::kernel_abi, "cubin 13.1"},
+                            {plan::kernel_abi + 1, "cubin 13.0"},
+                            {plan::kernel_abi + 1, "cubin 13.1"}};
+
+/// Gets `keys` kernels as this release does, and returns how many were compiled; 200 where it was
+/// given a kernel of another release.
+int compile_as(const Release& r, RuntimeCache& disk, int keys) {
+    int compiled = 0;
+    for (int i = 0; i < keys; ++i) {
+        plan::CacheKey key = plan::cache_key(str("kernel ", i), r.compiler, r.abi);
+        std::optional<std::string> found = disk.find(key);
+        if (!found) {
+            auto claim = disk.claim(key, [] { return false; });
+            found = disk.find(key); // another process may have made it meanwhile
+            if (!found) {
+                disk.add(key, r.binary(i), r.compiler);
+                ++compiled;
+                continue;
+            }
+        }
+        if (*found != r.binary(i)) {
+            return 200;
+        }
+    }
+    return compiled;
+}
+
+/// Several releases on one folder or file: each finds its own kernels only, and none is lost.
+TEST(CompileOnce, ReleasesShareAFolder) {
+    const int keys = 20;
+    const auto rounds = static_cast<int>(as_many(4, 50));
+    for (int round = 0; round < rounds; ++round) {
+        Folder folder;
+        std::vector<pid_t> children;
+        for (int i = 0; i < 8; ++i) { // two processes of each
+            children.push_back(
+                start([&, i] { return compile_as(releases[i % 4], *kernels_of(folder), keys); }));
+        }
+        int compiled = 0;
+        for (pid_t child : children) {
+            int code = exit_code(child);
+            ASSERT_TRUE(code >= 0 && code <= keys) << code;
+            compiled += code;
+        }
+        EXPECT_EQ(compiled, 4 * keys);
+        auto disk = kernels_of(folder);
+        EXPECT_EQ(disk->list().size(), static_cast<size_t>(4 * keys));
+        for (const Release& r : releases) {
+            EXPECT_EQ(compile_as(r, *disk, keys), 0) << r.abi << ' ' << r.compiler;
+        }
+    }
+    record_injections(int64_t{8} * keys * rounds, 0);
+}
+
+TEST(CompileOnce, ReleasesShareAFile) {
+    Folder folder;
+    const std::string path = (folder.path / "kernels.cache").string();
+    for (int round = 0; round < 2; ++round) {
+        for (const Release& r : releases) {
+            RuntimeCache disk(path, RuntimeCache::Kind::File);
+            EXPECT_EQ(compile_as(r, disk, 20), round == 0 ? 20 : 0) << r.abi << ' ' << r.compiler;
+        }
+    }
+    EXPECT_EQ(RuntimeCache(path, RuntimeCache::Kind::File).list().size(), 80U);
+}
+
+/// The same through the cache of programs, whose GPU names its compiler.
+TEST(CompileOnce, AnotherCompilerCompilesItsOwn) {
+    struct OtherGpu : TimedGpu {
+        explicit OtherGpu(std::string its) : name(std::move(its)) {}
+        std::string compiler() const override { return name; }
+        std::string name;
+    };
+    Folder folder;
+    for (int round = 0; round < 2; ++round) {
+        for (const char* name : {"cubin 13.0", "cubin 13.1"}) {
+            OtherGpu gpu(name);
+            ProgramCache c(gpu, nullptr, kernels_of(folder), 1);
+            c.request("kernel", "k", 0, When::Now)->function();
+            EXPECT_EQ(gpu.compiled(), round == 0 ? 1 : 0) << name;
+        }
+    }
+    EXPECT_EQ(kernels_of(folder)->list().size(), 2U);
 }
 
 TEST(CompileOnce, CachesOfOneProcessShareTheWork) {
