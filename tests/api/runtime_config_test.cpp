@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 
 namespace ingot::test {
 namespace {
@@ -248,6 +249,24 @@ TEST(CacheFolder, IsMadeAndChecked) {
     EXPECT_TRUE(ingot::setCacheFolder(nullptr));
     EXPECT_EQ(ingot::getCacheFolder(), was);
     std::filesystem::remove_all(testing::TempDir() + "ingot_api_cache");
+}
+
+/// A link that somebody planted in the folder is not followed by the check.
+TEST(CacheFolder, TheCheckWritesNowhereElse) {
+    namespace fs = std::filesystem;
+    fs::path folder = fs::path(testing::TempDir()) / "ingot_api_planted";
+    fs::path outside = fs::path(testing::TempDir()) / "ingot_api_outside";
+    fs::remove_all(folder);
+    fs::create_directories(folder);
+    std::ofstream(outside) << "nobody's business";
+    fs::create_symlink(outside, folder / ".ingot-write-check");
+    ingot::setCacheFolder(folder.c_str());
+    std::ifstream in(outside);
+    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), "nobody's business");
+    EXPECT_TRUE(fs::is_symlink(folder / ".ingot-write-check"));
+    EXPECT_TRUE(ingot::setCacheFolder(nullptr));
+    fs::remove_all(folder);
+    fs::remove(outside);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, RuntimeConfigs, testing::Bool(),

@@ -3,12 +3,12 @@
 
 #include "NvInferPlugin.h"
 #include "api/tensorrt/report.h"
+#include "base/error.h"
+#include "base/file.h"
 #include "base/private_files.h"
 #include "cache/runtime_cache.h"
 #include "ingot.h"
 
-#include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -31,12 +31,13 @@ CacheFolder& cache() {
 
 /// Checks that the folder can be made and written. Errors: Io.
 void check_writable(const std::string& folder) {
-    std::error_code problem;
-    make_private_folder(folder);
-    std::filesystem::path probe = std::filesystem::path(folder) / ".ingot-write-check";
-    bool written = std::ofstream(probe).put('x').good();
-    std::filesystem::remove(probe, problem);
-    require(written, ErrorCode::Io, "folder '", folder, "' cannot be made or written");
+    try {
+        make_private_folder(folder);
+        AtomicFile probe(folder + "/.ingot-write-check"); // follows no link that others planted
+        probe.write("x");                                 // and goes without a commit
+    } catch (const Error&) {
+        fail(ErrorCode::Io, "folder '", folder, "' cannot be made or written");
+    }
 }
 
 } // namespace
