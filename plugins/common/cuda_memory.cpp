@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A GPU behind CUDA's driver, which is opened at the first use. Each call makes the GPU's primary
 // context current only for itself.
+#include "base/cuda_errors.h"
+#include "base/device_files.h"
 #include "base/shared_library.h"
 #include "plugins/common/device_memory.h"
+
+#include <atomic>
+#include <map>
+#include <mutex>
 
 namespace ingot {
 
@@ -95,7 +101,9 @@ struct Driver {
         find(error_text, "cuGetErrorString");
         if (problem.empty()) {
             Result r = init(0);
-            problem = r == 0 ? "" : str("NVIDIA's driver does not start: ", text(r));
+            problem =
+                r == 0 ? ""
+                       : str("NVIDIA's driver does not start: ", text(r), forbidden_device_text());
         }
     }
     std::string text(Result r) const {
@@ -109,6 +117,40 @@ struct Driver {
     }
 };
 
+/// Whether a GPU is usable to this process, and why not. Thread safe.
+class Health {
+public:
+    void require_alive() const {
+        if (lost_.load(std::memory_order_acquire)) {
+            std::scoped_lock lock(mutex_);
+            fail(ErrorCode::Device,
+                 "the GPU is unusable in this process since an earlier failure: ", cause_,
+                 "; start a new process");
+        }
+    }
+    bool is_lost() const { return lost_.load(std::memory_order_acquire); }
+    void lose(const std::string& cause) {
+        std::scoped_lock lock(mutex_);
+        if (!lost_) {
+            cause_ = cause;
+            lost_.store(true, std::memory_order_release);
+        }
+    }
+
+private:
+    std::atomic<bool> lost_{false};
+    mutable std::mutex mutex_;
+    std::string cause_;
+};
+
+/// That of a GPU, for all who open it; lives as long as the process.
+Health& health_of(Device device) {
+    static std::mutex mutex;
+    static auto* all = new std::map<Device, Health>; // memory may be given back at the very end
+    std::scoped_lock lock(mutex);
+    return (*all)[device];
+}
+
 const Driver& driver() {
     static const Driver opened;
     return opened;
@@ -116,108 +158,128 @@ const Driver& driver() {
 
 class CudaMemory final : public DeviceMemory {
 public:
-    explicit CudaMemory(Device device) : device_(device) {
-        driver().check(driver().retain_context(&context_, device), "the GPU cannot be used");
+    explicit CudaMemory(Device device) : device_(device), health_(health_of(device)) {
+        check(driver().retain_context(&context_, device), "the GPU cannot be used");
     }
     ~CudaMemory() override { driver().release_context(device_); }
 
     void* allocate(size_t bytes) override {
         Current current(*this);
         Address out = 0;
-        driver().check(driver().mem_alloc(&out, bytes == 0 ? 1 : bytes), "device memory");
+        check(driver().mem_alloc(&out, bytes == 0 ? 1 : bytes), "device memory");
         return reinterpret_cast<void*>(out);
     }
     void release(void* memory) noexcept override {
-        Current current(*this);
+        if (health_.is_lost()) {
+            return; // it is gone with the GPU
+        }
+        Current current(*this, false);
         driver().mem_free(reinterpret_cast<Address>(memory));
     }
     void* allocate_pinned(size_t bytes) override {
         Current current(*this);
         void* out = nullptr;
-        driver().check(driver().host_alloc(&out, bytes == 0 ? 1 : bytes, 1), "pinned memory");
+        check(driver().host_alloc(&out, bytes == 0 ? 1 : bytes, 1), "pinned memory");
         return out;
     }
     void release_pinned(void* memory) noexcept override {
-        Current current(*this);
+        if (health_.is_lost()) {
+            return; // it is gone with the GPU
+        }
+        Current current(*this, false);
         driver().host_free(memory);
     }
     void copy(void* target, const void* source, size_t bytes, void* stream) override {
         Current current(*this);
         if (stream == nullptr) { // streams that do not wait for the default one may still use it
-            driver().check(driver().synchronize(), "copy");
+            check(driver().synchronize(), "copy");
         }
-        driver().check(driver().memcpy_async(reinterpret_cast<Address>(target),
-                                             reinterpret_cast<Address>(source), bytes, stream),
-                       "copy");
+        check(driver().memcpy_async(reinterpret_cast<Address>(target),
+                                    reinterpret_cast<Address>(source), bytes, stream),
+              "copy");
         if (stream == nullptr) {
-            driver().check(driver().stream_synchronize(nullptr), "copy");
+            check(driver().stream_synchronize(nullptr), "copy");
         }
     }
     void set_zero(void* target, size_t bytes, void* stream) override {
         Current current(*this);
-        driver().check(driver().memset_async(reinterpret_cast<Address>(target), 0, bytes, stream),
-                       "fill");
+        check(driver().memset_async(reinterpret_cast<Address>(target), 0, bytes, stream), "fill");
     }
     void* create_stream(bool low_priority) override {
         Current current(*this);
         int lowest = 0;
         int highest = 0;
-        driver().check(driver().stream_priorities(&lowest, &highest), "stream");
+        check(driver().stream_priorities(&lowest, &highest), "stream");
         void* out = nullptr;
-        driver().check(driver().stream_create(&out, non_blocking, low_priority ? lowest : 0),
-                       "stream");
+        check(driver().stream_create(&out, non_blocking, low_priority ? lowest : 0), "stream");
         return out;
     }
     void release_stream(void* stream) noexcept override {
-        Current current(*this);
+        if (health_.is_lost()) {
+            return; // it is gone with the GPU
+        }
+        Current current(*this, false);
         driver().stream_destroy(stream);
     }
     void wait_for_stream(void* stream) override {
         Current current(*this);
-        driver().check(driver().stream_synchronize(stream), "a run on the GPU failed");
+        check(driver().stream_synchronize(stream), "a run on the GPU failed");
     }
     void wait() override {
         Current current(*this);
-        driver().check(driver().synchronize(), "a run on the GPU failed");
+        check(driver().synchronize(), "a run on the GPU failed");
     }
     void* create_event() override {
         Current current(*this);
         void* out = nullptr;
-        driver().check(driver().event_create(&out, no_timing), "event");
+        check(driver().event_create(&out, no_timing), "event");
         return out;
     }
     void release_event(void* event) noexcept override {
-        Current current(*this);
+        if (health_.is_lost()) {
+            return; // it is gone with the GPU
+        }
+        Current current(*this, false);
         driver().event_destroy(event);
     }
     void record(void* event, void* stream) override {
         Current current(*this);
-        driver().check(driver().event_record(event, stream), "event");
+        check(driver().event_record(event, stream), "event");
     }
     void make_wait(void* stream, void* event) override {
         Current current(*this);
-        driver().check(driver().stream_wait(stream, event, 0), "event");
+        check(driver().stream_wait(stream, event, 0), "event");
     }
     void wait_for_event(void* event) override {
         Current current(*this);
-        driver().check(driver().event_synchronize(event), "event");
+        check(driver().event_synchronize(event), "event");
     }
     bool has_passed(void* event) override {
         Current current(*this);
         Result r = driver().event_query(event);
         if (r != not_ready) {
-            driver().check(r, "event");
+            check(r, "event");
         }
         return r == 0;
     }
     bool is_lost() noexcept override {
-        Current current(*this);
+        if (health_.is_lost()) {
+            return true;
+        }
+        Current current(*this, false);
         return driver().synchronize() != 0; // an error that can be survived does not come twice
+    }
+    void require_alive() const override { health_.require_alive(); }
+    void note_lost(const std::string& cause) noexcept override {
+        try {
+            health_.lose(cause);
+        } catch (...) { // without memory: the next call gets the driver's error
+        }
     }
     void check_stream(void* stream) override {
         Current current(*this);
         void* owner = nullptr;
-        driver().check(driver().stream_context(stream, &owner), "user_compute_stream");
+        check(driver().stream_context(stream, &owner), "user_compute_stream");
         require(owner == context_, ErrorCode::InvalidArgument,
                 "user_compute_stream belongs to another context than GPU ", device_,
                 "'s primary one: make the stream there (the runtime API does)");
@@ -226,15 +288,32 @@ public:
     bool is_captured(void* stream) override {
         Current current(*this);
         int status = 0;
-        driver().check(driver().stream_capturing(stream, &status), "stream");
+        check(driver().stream_capturing(stream, &status), "stream");
         return status != 0;
     }
 
 private:
-    /// Makes the context current; the destructor restores the previous one.
+    void check(Result r, const char* what) const {
+        try {
+            driver().check(r, what);
+        } catch (Error& e) {
+            if (loses_gpu(r)) {
+                health_.lose(e.what());
+            }
+            throw;
+        }
+    }
+
+    /// Makes the context current; the destructor restores the previous one. Errors: Device for a
+    /// lost GPU, if that matters.
     class Current {
     public:
-        explicit Current(const CudaMemory& m) { driver().push_context(m.context_); }
+        explicit Current(const CudaMemory& m, bool must_live = true) {
+            if (must_live) {
+                m.require_alive();
+            }
+            driver().push_context(m.context_);
+        }
         ~Current() {
             void* mine = nullptr;
             driver().pop_context(&mine);
@@ -243,6 +322,7 @@ private:
         Current& operator=(const Current&) = delete;
     };
     Device device_;
+    Health& health_;
     void* context_ = nullptr;
 };
 

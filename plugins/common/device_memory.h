@@ -43,6 +43,11 @@ public:
     /// Waits for the GPU's work. Whether the driver then says that the GPU is lost to this process,
     /// as after an illegal access; running out of memory and refused calls leave it sound.
     virtual bool is_lost() noexcept = 0;
+    /// Errors: Device with the first error that left the GPU unusable to this process. From then on
+    /// each call that can fail does so at once, with that error.
+    virtual void require_alive() const {}
+    /// For such an error that others have got.
+    virtual void note_lost(const std::string& cause) noexcept { static_cast<void>(cause); }
     /// Errors: InvalidArgument for a stream of another GPU or context.
     virtual void check_stream(void* stream) = 0;
     /// Whether work for the stream goes into a graph that the application captures.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/driver/driver.h"
 
+#include "base/cuda_errors.h"
+#include "base/device_files.h"
 #include "base/error.h"
 #include "base/shared_library.h"
 
@@ -105,7 +107,7 @@ Found open_driver() {
     if (CUresult r = f.driver.init(0); r != 0) {
         const char* text = "unknown error";
         f.driver.error_string(r, &text);
-        f.why = str("cuInit failed: ", text);
+        f.why = str("cuInit failed: ", text, forbidden_device_text());
         constexpr CUresult no_device = 100;
         constexpr CUresult driver_mismatch = 803; // the kernel module is older than the library
         f.problem = r == no_device         ? CudaProblem::NoDriver
@@ -113,14 +115,6 @@ Found open_driver() {
                                            : CudaProblem::Failed;
     }
     return f;
-}
-
-/// Errors that leave the context unusable: ECC, NVLink, illegal address, launch timeout, context
-/// destroyed, assert, hardware stack error, illegal instruction, misaligned address, invalid
-/// address space, invalid program counter, launch failed.
-bool poisons(CUresult r) {
-    return r == 214 || r == 220 || r == 700 || r == 702 || r == 709 || r == 710 ||
-           (r >= 714 && r <= 719);
 }
 
 } // namespace
@@ -171,7 +165,7 @@ void DeviceHealth::check(const Driver& d, CUresult r, const char* what) {
     d.error_name(r, &error_name);
     d.error_string(r, &text);
     std::string message = str(what, ": ", text, " (", error_name, ", ", r, ")");
-    if (poisons(r)) {
+    if (loses_gpu(r)) {
         std::scoped_lock lock(mutex_);
         if (cause_.empty()) {
             cause_ = message;
