@@ -78,13 +78,13 @@ KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), RESIDENT ? RESI
     sync();
     u32 t = blockIdx.x / splits;
     int split = blockIdx.x - t * splits;
-    Place at = place_of(t, g CONV_PASS);
-    int all = all_steps(g CONV_PASS);
+    Place at = place_of(t, g, patch);
+    int all = all_steps(g, patch);
     int begin = (int)((i64)all * split / splits), end = (int)((i64)all * (split + 1) / splits);
     if (group == NC) {
-        LoadA load_a(&map_a, at, begin, a_batched CONV_PASS);
-        LoadB load_b(&map_b, at, begin, b_batched CONV_PASS);
-        int bytes_a = bytes_of_a(g CONV_PASS);
+        LoadA load_a(&map_a, at, begin, a_batched, patch);
+        LoadB load_b(&map_b, at, begin, b_batched, patch);
+        int bytes_a = bytes_of_a(g, patch);
 #if RESIDENT
         if (tid == consumers) {
             prefetch_map(&map_a);

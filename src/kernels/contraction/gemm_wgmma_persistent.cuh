@@ -18,27 +18,13 @@ constexpr int bar_at = panel_at + 2 * buffers * panel_bytes;
 static_assert(PING_PONG && NC == 2 && BN % 32 == 0 && DEEP == 1 && TAIL == (BN % 64 != 0),
               "two warpgroups, whole panels but for the last");
 
-#if TAIL
-#define PANEL_MAP(name)                                                                            \
-    const __grid_constant__ TensorMap name, const __grid_constant__ TensorMap name##_tail
-#define PANEL_TAKES(name) const TensorMap *name, const TensorMap *name##_tail
-#define PANEL_PASS(name) &name, &name##_tail
-#define PANEL_OF(name, panel) ((panel) == panels - 1 ? name##_tail : name)
-#else
-#define PANEL_MAP(name) const __grid_constant__ TensorMap name
-#define PANEL_TAKES(name) const TensorMap* name
-#define PANEL_PASS(name) &name
-#define PANEL_OF(name, panel) name
-#endif
-#if FULL
-#define FULL_PARAMS , PANEL_MAP(map_x)
-#define FULL_TAKES , PANEL_TAKES(map_x)
-#define FULL_PASS , PANEL_PASS(map_x)
-#else
-#define FULL_PARAMS
-#define FULL_TAKES
-#define FULL_PASS
-#endif
+/// Maps of a matrix that is read or written by panels; `tail` is the last panel's where TAIL.
+struct PanelMaps {
+    const TensorMap *whole, *tail;
+    DEVICE const TensorMap* of(int panel) const {
+        return TAIL && panel == panels - 1 ? tail : whole;
+    }
+};
 
 // A warpgroup would wait forever for more registers than the block was launched with.
 constexpr int load_registers = 40, multiply_registers = 232;
@@ -47,10 +33,10 @@ static_assert(load_registers + 2 * multiply_registers <= 3 * 168, "65536 / 384, 
 /// The tiles of a warpgroup: first, first + step, ...
 struct Tiles {
     u32 first, step, end;
-    DEVICE Tiles(int group, const Geometry& g CONV_TAKES) {
+    DEVICE Tiles(int group, const Geometry& g, const Patch& p) {
         first = blockIdx.x + group * gridDim.x;
         step = 2 * gridDim.x;
-        end = row_tiles(g CONV_PASS) * column_tiles(g) * (u32)g.batches;
+        end = row_tiles(g, p) * column_tiles(g) * (u32)g.batches;
     }
     DEVICE u32 count() const { return first < end ? (end - first - 1) / step + 1 : 0; }
 };
@@ -65,9 +51,9 @@ DEVICE u32 ready_of(u32 ends, u32 use) {
 struct PanelPlace {
     int panel;
     int at[4];
-    DEVICE PanelPlace(u32 use, const Tiles& tiles, const Geometry& g CONV_TAKES) {
+    DEVICE PanelPlace(u32 use, const Tiles& tiles, const Geometry& g, const Patch& p) {
         panel = (int)(use % panels);
-        Place tile = place_of(tiles.first + use / panels * tiles.step, g CONV_PASS);
+        Place tile = place_of(tiles.first + use / panels * tiles.step, g, p);
         at[0] = (int)tile.n0 + panel * 64;
 #if CONV
         at[1] = tile.row_of.at[0], at[2] = tile.row_of.at[1], at[3] = tile.row_of.at[2];
@@ -78,22 +64,22 @@ struct PanelPlace {
 };
 
 /// One thread for a warpgroup: stores panel after panel, and makes each ready again.
-DEVICE void send_panels(u32 memory, u32 ends, int group, PANEL_TAKES(map_out) FULL_TAKES,
-                        const Geometry& g CONV_TAKES) {
-    Tiles tiles(group, g CONV_PASS);
+DEVICE void send_panels(u32 memory, u32 ends, int group, PanelMaps out, PanelMaps x,
+                        const Geometry& g, const Patch& p) {
+    Tiles tiles(group, g, p);
     u32 uses = tiles.count() * panels;
 #pragma unroll 1
     for (u32 use = 0; use < uses + buffers; use++) {
         if (use >= buffers) { // send the one that has its place
             u32 old = use - buffers, bar = ready_of(ends, old) + 8;
-            PanelPlace there(old, tiles, g CONV_PASS);
+            PanelPlace there(old, tiles, g, p);
             mbar_wait(bar, old / buffers & 1);
             u32 from = memory + old % buffers * panel_bytes;
 #if BATCHED || CONV
-            tma_store4(PANEL_OF(map_out, there.panel), there.at[0], there.at[1], there.at[2],
-                       there.at[3], from);
+            tma_store4(out.of(there.panel), there.at[0], there.at[1], there.at[2], there.at[3],
+                       from);
 #else
-            tma_store2(PANEL_OF(map_out, there.panel), there.at[0], there.at[1], from);
+            tma_store2(out.of(there.panel), there.at[0], there.at[1], from);
 #endif
             bulk_commit();
             bulk_wait_read<0>();
@@ -102,14 +88,13 @@ DEVICE void send_panels(u32 memory, u32 ends, int group, PANEL_TAKES(map_out) FU
             continue;
         u32 bar = ready_of(ends, use);
 #if FULL
-        PanelPlace there(use, tiles, g CONV_PASS);
+        PanelPlace there(use, tiles, g, p);
         u32 to = memory + use % buffers * panel_bytes;
-        mbar_expect(bar, tile_rows(g CONV_PASS) * (TAIL && there.panel == panels - 1 ? 64 : 128));
+        mbar_expect(bar, tile_rows(g, p) * (TAIL && there.panel == panels - 1 ? 64 : 128));
 #if BATCHED || CONV
-        tma_load4(to, PANEL_OF(map_x, there.panel), there.at[0], there.at[1], there.at[2],
-                  there.at[3], bar);
+        tma_load4(to, x.of(there.panel), there.at[0], there.at[1], there.at[2], there.at[3], bar);
 #else
-        tma_load2(to, PANEL_OF(map_x, there.panel), there.at[0], there.at[1], bar);
+        tma_load2(to, x.of(there.panel), there.at[0], there.at[1], bar);
 #endif
 #else
         mbar_arrive(bar);
@@ -229,7 +214,17 @@ DEVICE void finish_tile(const Sums& sums, u32 memory, u32 ends, u32 use, int n0,
 
 KERNEL void __launch_bounds__(consumers + 128, 1)
     gemm_wgmma_persistent(const __grid_constant__ TensorMap map_a,
-                          const __grid_constant__ TensorMap map_b, PANEL_MAP(map_out) FULL_PARAMS,
+                          const __grid_constant__ TensorMap map_b,
+                          const __grid_constant__ TensorMap map_out,
+#if TAIL
+                          const __grid_constant__ TensorMap map_out_tail,
+#endif
+#if FULL
+                          const __grid_constant__ TensorMap map_x,
+#endif
+#if FULL && TAIL
+                          const __grid_constant__ TensorMap map_x_tail,
+#endif
                           i32 b_constant, i32 a_batched, i32 b_batched CONV_PARAMS,
                           const __grid_constant__ Geometry g EPI_PARAMS) {
     SHARED(memory);
@@ -249,7 +244,7 @@ KERNEL void __launch_bounds__(consumers + 128, 1)
         mbar_init_fence();
     }
     sync();
-    int all = all_steps(g CONV_PASS);
+    int all = all_steps(g, patch);
     if (group == 2) {
         regs_dec<load_registers>();
         Turn turn;
@@ -259,30 +254,40 @@ KERNEL void __launch_bounds__(consumers + 128, 1)
         if (role == 0) {
             prefetch_map(&map_a);
             grid_wait();
-            Tiles tiles(0, g CONV_PASS);
-            int bytes = bytes_of_a(g CONV_PASS);
+            Tiles tiles(0, g, patch);
+            int bytes = bytes_of_a(g, patch);
 #pragma unroll 1
             for (u32 t = tiles.first; t < tiles.end; t += gridDim.x) {
-                Place at = place_of(t, g CONV_PASS);
-                LoadA load(&map_a, at, 0, a_batched CONV_PASS);
+                Place at = place_of(t, g, patch);
+                LoadA load(&map_a, at, 0, a_batched, patch);
                 produce<slab_a>(load, bytes, ring, full, 0, all, turn);
             }
         } else if (role == 1) {
             prefetch_map(&map_b);
             if (!b_constant)
                 grid_wait();
-            Tiles tiles(0, g CONV_PASS);
+            Tiles tiles(0, g, patch);
 #pragma unroll 1
             for (u32 t = tiles.first; t < tiles.end; t += gridDim.x) {
-                Place at = place_of(t, g CONV_PASS);
-                LoadB load(&map_b, at, 0, b_batched CONV_PASS);
+                Place at = place_of(t, g, patch);
+                LoadB load(&map_b, at, 0, b_batched, patch);
                 produce<slab_b>(load, slab_b, ring + slab_a, full, 0, all, turn);
             }
         } else {
+            PanelMaps out{&map_out, &map_out}, x{nullptr, nullptr};
+#if TAIL
+            out.tail = &map_out_tail;
+#endif
+#if FULL
+            x.whole = &map_x;
+#endif
+#if FULL && TAIL
+            x.tail = &map_x_tail;
+#endif
             grid_wait();
             int of = role - 2;
             send_panels(ring + panel_at + of * buffers * panel_bytes, ends + of * buffers * 16, of,
-                        PANEL_PASS(map_out) FULL_PASS, g CONV_PASS);
+                        out, x, g, patch);
         }
         return;
     }
@@ -290,7 +295,7 @@ KERNEL void __launch_bounds__(consumers + 128, 1)
     int warp = (tid >> 5) & 3;
     u32 memory_of = ring + panel_at + group * buffers * panel_bytes,
         mine = ends + group * buffers * 16;
-    Tiles tiles(group, g CONV_PASS);
+    Tiles tiles(group, g, patch);
     int i = 0; // of this warpgroup's tiles
 #pragma unroll 1
     for (u32 t = tiles.first; t < tiles.end; t += tiles.step, i++) {
@@ -306,7 +311,7 @@ KERNEL void __launch_bounds__(consumers + 128, 1)
             end_main_loop();
         if (i == 0)
             grid_wait();
-        finish_tile(sums, memory_of, mine, (u32)i * panels, (int)place_of(t, g CONV_PASS).n0, warp,
+        finish_tile(sums, memory_of, mine, (u32)i * panels, (int)place_of(t, g, patch).n0, warp,
                     lane, g EPI_PASS);
     }
 }

@@ -66,19 +66,19 @@ KERNEL void __launch_bounds__(384, 1)
         mbar_init_fence();
     }
     sync();
-    u32 tiles = row_tiles(g CONV_PASS) * column_tiles(g) * (u32)g.batches;
-    int all = all_steps(g CONV_PASS);
+    u32 tiles = row_tiles(g, patch) * column_tiles(g) * (u32)g.batches;
+    int all = all_steps(g, patch);
     if (group == 2) {
         regs_dec<40>();
         Turn turn;
         if (tid == consumers) {
             prefetch_map(&map_a);
             grid_wait();
-            int bytes = bytes_of_a(g CONV_PASS);
+            int bytes = bytes_of_a(g, patch);
 #pragma unroll 1
             for (u32 t = blockIdx.x; t < tiles; t += gridDim.x) {
-                Place at = place_of(t, g CONV_PASS);
-                LoadA load(&map_a, at, 0, a_batched CONV_PASS);
+                Place at = place_of(t, g, patch);
+                LoadA load(&map_a, at, 0, a_batched, patch);
                 produce<slab_a>(load, bytes, ring, full, 0, all, turn);
             }
         } else if (tid == consumers + 32) {
@@ -87,8 +87,8 @@ KERNEL void __launch_bounds__(384, 1)
                 grid_wait();
 #pragma unroll 1
             for (u32 t = blockIdx.x; t < tiles; t += gridDim.x) {
-                Place at = place_of(t, g CONV_PASS);
-                LoadB load(&map_b, at, 0, b_batched CONV_PASS);
+                Place at = place_of(t, g, patch);
+                LoadB load(&map_b, at, 0, b_batched, patch);
                 produce<slab_b>(load, slab_b, ring + slab_a, full, 0, all, turn);
             }
         }
@@ -113,6 +113,6 @@ KERNEL void __launch_bounds__(384, 1)
             end_main_loop();
         if (i == 0)
             grid_wait();
-        store_panels(sums, panel, room, place_of(t, g CONV_PASS), warp, lane, g, out EPI_PASS);
+        store_panels(sums, panel, room, place_of(t, g, patch), warp, lane, g, out EPI_PASS);
     }
 }

@@ -15,13 +15,11 @@ constexpr int stage_bytes = DEEP * (slab_a + slab_b);
 constexpr int depth_step = SLAB_K * DEEP;
 
 #if CONV
-#define CONV_PARAMS , const __grid_constant__ Patch p
-#define CONV_TAKES , const Patch& p
-#define CONV_PASS , p
+#define CONV_PARAMS , const __grid_constant__ Patch patch
 #else
 #define CONV_PARAMS
-#define CONV_TAKES
-#define CONV_PASS
+/// A patch where there is none: kernels name their parameter `patch`, or else this enumerator.
+enum Patch { patch };
 DEVICE void load_slab(u32 to, const TensorMap* map, i64 k, i64 outer, int batch, u32 bar) {
 #if BATCHED
     tma_load4(to, map, (int)k, (int)outer, batch, 0, bar);
@@ -102,7 +100,7 @@ struct Place {
     i64 n0;
     Rows row_of;
 };
-DEVICE u32 row_tiles(const Geometry& g CONV_TAKES) {
+DEVICE u32 row_tiles(const Geometry& g, const Patch& p) {
 #if CONV
     return (u32)(p.tiles[0] * p.tiles[1] * p.tiles[2]);
 #else
@@ -113,15 +111,15 @@ DEVICE u32 column_tiles(const Geometry& g) {
     return (u32)((g.n + BN - 1) / BN);
 }
 /// Steps of the whole depth.
-DEVICE int all_steps(const Geometry& g CONV_TAKES) {
+DEVICE int all_steps(const Geometry& g, const Patch& p) {
 #if CONV
     return (int)(p.kernel[0] * p.kernel[1] * p.channel_steps);
 #else
     return (int)((g.k + depth_step - 1) / depth_step);
 #endif
 }
-DEVICE Place place_of(u32 t, const Geometry& g CONV_TAKES) {
-    u32 tm = row_tiles(g CONV_PASS), tn = column_tiles(g), batch = t / (tm * tn);
+DEVICE Place place_of(u32 t, const Geometry& g, const Patch& p) {
+    u32 tm = row_tiles(g, p), tn = column_tiles(g), batch = t / (tm * tn);
     t -= batch * tm * tn;
     // Groups of 8 row blocks, column by column, so that a wave shares operands in L2.
     u32 first = t / (8 * tn) * 8, rows = tm - first < 8 ? tm - first : 8, q = t - first * tn;
@@ -143,7 +141,7 @@ DEVICE Place place_of(u32 t, const Geometry& g CONV_TAKES) {
 struct LoadA {
 #if CONV
     Slabs slabs;
-    DEVICE LoadA(const TensorMap* map, const Place& at, int begin, i32 CONV_TAKES)
+    DEVICE LoadA(const TensorMap* map, const Place& at, int begin, i32, const Patch& p)
         : slabs(map, p, begin, (int)(at.batch * (u32)p.channels), at.row_of.at[0], at.row_of.at[1],
                 at.row_of.at[2]) {}
     DEVICE void operator()(u32 to, int, u32 bar) {
@@ -153,7 +151,7 @@ struct LoadA {
     const TensorMap* map;
     i64 row;
     int batch;
-    DEVICE LoadA(const TensorMap* map_, const Place& at, int, i32 batched)
+    DEVICE LoadA(const TensorMap* map_, const Place& at, int, i32 batched, const Patch&)
         : map(map_), row(at.row_of.m0), batch(batched * (int)at.batch) {}
     DEVICE void operator()(u32 to, int k, u32 bar) {
         load_slab(to, map, (i64)k * SLAB_K, row, batch, bar);
@@ -163,7 +161,7 @@ struct LoadA {
 struct LoadB {
 #if CONV
     Slabs slabs;
-    DEVICE LoadB(const TensorMap* map, const Place& at, int begin, i32 CONV_TAKES)
+    DEVICE LoadB(const TensorMap* map, const Place& at, int begin, i32, const Patch& p)
         : slabs(map, p, begin, 0, (int)at.n0 + (int)(at.batch * (u32)p.results), 0, 0) {}
     DEVICE void operator()(u32 to, int, u32 bar) {
         slabs.load_w(to, bar);
@@ -172,7 +170,7 @@ struct LoadB {
     const TensorMap* map;
     i64 column;
     int batch;
-    DEVICE LoadB(const TensorMap* map_, const Place& at, int, i32 batched)
+    DEVICE LoadB(const TensorMap* map_, const Place& at, int, i32 batched, const Patch&)
         : map(map_), column(at.n0), batch(batched * (int)at.batch) {}
     DEVICE void operator()(u32 to, int k, u32 bar) {
         load_slab(to, map, (i64)k * SLAB_K, column, batch, bar);
@@ -180,7 +178,7 @@ struct LoadB {
 #endif
 };
 /// The number of valid rows of a tile.
-DEVICE int tile_rows(const Geometry& g CONV_TAKES) {
+DEVICE int tile_rows(const Geometry& g, const Patch& p) {
     (void)g;
 #if CONV
     return (int)(p.size[0] * p.size[1] * p.size[2]);
@@ -189,8 +187,8 @@ DEVICE int tile_rows(const Geometry& g CONV_TAKES) {
 #endif
 }
 /// The bytes of one load of A.
-DEVICE int bytes_of_a(const Geometry& g CONV_TAKES) {
-    return tile_rows(g CONV_PASS) * 128;
+DEVICE int bytes_of_a(const Geometry& g, const Patch& p) {
+    return tile_rows(g, p) * 128;
 }
 
 /// A pipeline stage, and the parity of its passes.
