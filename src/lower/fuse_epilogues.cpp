@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "ir/rewrite.h"
 #include "lower/canonical.h"
+#include "lower/group_inputs.h"
 #include "lower/lowering.h"
 #include "ops/primitives.h"
 #include "plan/kernel.h"
@@ -22,31 +23,21 @@ GraphRef group_body(const Graph& g, const Node& producer, const Node& map,
         canonical(attrs.body, static_cast<int>(map_in.size()), static_cast<int>(leading));
     Value result = map_in[leading];
     Graph body = g.sibling("group");
-    std::vector<std::pair<Value, Value>> inside;
-    auto input = [&](Value v) {
-        for (const auto& [outer, inner] : inside) {
-            if (outer == v) {
-                return inner;
-            }
-        }
-        Value inner = body.add_input("", g.type(v));
-        inside.emplace_back(v, inner);
-        inputs.push_back(v);
-        return inner;
-    };
+    GroupInputs group(body, g);
     Values in;
     for (Value v : producer.inputs) {
-        in.push_back(input(v));
+        in.push_back(group.of(v));
     }
     body.set_origin(producer.name);
     Values results = body.add(*producer.def, producer.attrs, in);
     in.clear();
     for (int i : c.inputs) {
         Value v = map_in[static_cast<size_t>(i)];
-        in.push_back(v == result ? results[0] : input(v));
+        in.push_back(v == result ? results[0] : group.of(v));
     }
     body.set_origin(map.name);
     body.add_output("", body.add1(map_def, Map{c.body, attrs.dtype}, in));
+    inputs = group.values();
     return std::make_shared<const Graph>(std::move(body));
 }
 

@@ -8,6 +8,7 @@
 // their deviations, which it finds in the rows as they pass.
 #include "ir/rewrite.h"
 #include "lower/centred_weights.h"
+#include "lower/group_inputs.h"
 #include "lower/lowering.h"
 #include "ops/ops.h"
 #include "ops/roll.h"
@@ -263,15 +264,7 @@ std::optional<Values> fuse_norm(const KernelSet& kernels, Graph& g, const Produc
         return std::nullopt;
     }
     Graph body = g.sibling("group");
-    Values inputs;
-    auto input = [&](Value v) {
-        auto known = std::find(inputs.begin(), inputs.end(), v);
-        if (known != inputs.end()) {
-            return body.inputs()[static_cast<size_t>(known - inputs.begin())];
-        }
-        inputs.push_back(v);
-        return body.add_input("", g.type(v));
-    };
+    GroupInputs inputs(body, g);
     Value raw = norm.inputs[0];
     for (auto n = normed_rows.moves.rbegin(); n != normed_rows.moves.rend(); ++n) {
         g.set_origin(n->name);
@@ -279,17 +272,17 @@ std::optional<Values> fuse_norm(const KernelSet& kernels, Graph& g, const Produc
     }
     ops::LayerNorm attributes = norm.as<ops::LayerNorm>();
     attributes.axis = int64_t{g.type(raw).rank()} - 1;
-    Value rows = input(raw);
-    Value one = input(ops::constant(g, Tensor::of<float>(DType::F32, {1}, std::vector{1.0F})));
+    Value rows = inputs.of(raw);
+    Value one = inputs.of(ops::constant(g, Tensor::of<float>(DType::F32, {1}, std::vector{1.0F})));
     body.set_origin(norm.name);
     Value normed = body.add1(ops::layer_norm_def, attributes, {rows, one});
-    Value weights = input(ops::constant(g, std::move(centred->weights)));
+    Value weights = inputs.of(ops::constant(g, std::move(centred->weights)));
     body.set_origin(p.dot->name);
     Value result = body.add(*p.dot->def, p.dot->attrs, Values{normed, weights})[0];
     Follows f = with_shift(g, p, centred->shift);
     Values in;
     for (Value v : f.inputs) {
-        in.push_back(v.valid() ? input(v) : result);
+        in.push_back(v.valid() ? inputs.of(v) : result);
     }
     body.set_origin(p.map == nullptr ? p.dot->name : p.map->name);
     body.add_output("", body.add1(map_def, Map{f.body, f.type}, in));
@@ -301,7 +294,7 @@ std::optional<Values> fuse_norm(const KernelSet& kernels, Graph& g, const Produc
     g.set_origin(norm.name + " + " + p.dot->name);
     return g.add(fused_def,
                  Fused{std::string(kernel), std::make_shared<const Graph>(std::move(body))},
-                 inputs);
+                 inputs.values());
 }
 
 Graph fused(const Graph& g, const KernelSet& kernels) {

@@ -3,6 +3,7 @@
 // the kernel widens its operand on loading. The cast stays for other readers. A norm of possibly
 // few rows becomes part of the only product that reads it.
 #include "ir/rewrite.h"
+#include "lower/group_inputs.h"
 #include "lower/lowering.h"
 #include "ops/ops.h"
 #include "plan/kernel.h"
@@ -136,28 +137,20 @@ std::optional<Values> fuse_norm(const KernelSet& kernels, Graph& g, const Candid
         return std::nullopt;
     }
     Graph body = g.sibling("group");
-    Values inputs;
-    auto input = [&](Value v) {
-        auto known = std::find(inputs.begin(), inputs.end(), v);
-        if (known != inputs.end()) {
-            return body.inputs()[static_cast<size_t>(known - inputs.begin())];
-        }
-        inputs.push_back(v);
-        return body.add_input("", g.type(v));
-    };
+    GroupInputs inputs(body, g);
     Values operands;
     for (Value v : norm->inputs) {
-        operands.push_back(input(v));
+        operands.push_back(inputs.of(v));
     }
     std::map<uint32_t, Value> inside;
     body.set_origin(norm->name);
     inside[c.operand.id] = body.add(*norm->def, norm->attrs, operands)[0];
     for (size_t i = 0; i < c.inputs.size(); ++i) {
         if (c.inputs[i] != c.operand) {
-            inside[c.inputs[i].id] = input(c.outer[i]);
+            inside[c.inputs[i].id] = inputs.of(c.outer[i]);
         }
     }
-    return fused(kernels, g, c, std::move(body), std::move(inside), inputs);
+    return fused(kernels, g, c, std::move(body), std::move(inside), inputs.values());
 }
 
 /// The number of reads of each value, as a graph output too.
