@@ -3,9 +3,9 @@
 """Breaks what surrounds Ingot, many times, and counts how it ends; writes the table of
 docs/reliability.md.
 
-  reliability.py [--build DIR] [--every N] [--only TEXT] [--write]
-      N: only each N-th injection; TEXT: only the tests of classes that have it in their title, the
-      page's other rows stay; --write: the page
+  reliability.py [--build DIR] [--every N] [--only TEXT ...] [--write]
+      N: only each N-th injection; TEXT: only the tests of classes that have one of these in their
+      title, the page's other rows stay; --write: the page
 
 It breaks the command, and runs the tests that break parts of Ingot (tools/reliability_tests.py),
 which tell how many injections they made. A case is bad when the process crashes or hangs, when it
@@ -32,6 +32,7 @@ MODEL = ROOT / "examples" / "digits" / "digits.onnx"
 PAGE = ROOT / "docs" / "reliability.md"
 ERRNOS = [errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.ENOMEM, errno.EMFILE]
 LIMIT_S = 60
+REPEATED = "one model is built again, in two folders, with 1 to 3 threads: the same bytes"
 
 
 class Surroundings:
@@ -204,7 +205,7 @@ def repeated_builds(place, every):
         if code != 0 or data != first:
             bad.append(f"build {index}: exit code {code}, other bytes")
         (folder / "e.engine").unlink(missing_ok=True)
-    return [("one model is built again, in two folders, with 1 to 3 threads: the same bytes", builds, 0, bad)]
+    return [(REPEATED, builds, 0, bad)]
 
 
 def printed(row):
@@ -228,14 +229,16 @@ def page(rows, every):
 
 
 def replaced(rows, text):
-    """The page with these rows in place of its own of the same title."""
+    """The page with these rows of tests in place of its own, in the order of the classes; rows of
+    classes that there are no longer go."""
     lines = text.splitlines(keepends=True)
-    for row in rows:
-        places = [i for i, line in enumerate(lines) if line.startswith(f"| {row[0]} |")]
-        if len(places) != 1:
-            raise ValueError(f"the page has {len(places)} rows '{row[0]}': run the whole")
-        lines[places[0]] = printed(row) + "\n"
-    return "".join(lines)
+    table = [i for i, line in enumerate(lines) if line.startswith("| ")][1:]
+    titles = [c.title for c in reliability_tests.CLASSES]
+    before = {line.split(" | ")[0][2:]: line for line in lines[table[0]:table[-1] + 1]}
+    made = {row[0]: printed(row) + "\n" for row in rows}
+    own = [line for title, line in before.items() if title.startswith("`ingot ") or title == REPEATED]
+    tests = [made.get(title) or before.get(title) for title in titles]
+    return "".join([*lines[:table[0]], *own, *filter(None, tests), *lines[table[-1] + 1:]])
 
 
 def command_rows(place, every):
@@ -251,20 +254,20 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", help="the folder with the command")
     parser.add_argument("--every", type=int, default=1, help="only each N-th injection")
-    parser.add_argument("--only", default="", metavar="TEXT", help="only classes of tests with this in their title")
+    parser.add_argument("--only", nargs="+", default=[], metavar="TEXT", help="only classes of tests with this in their title")
     parser.add_argument("--write", action="store_true", help="write docs/reliability.md")
     o = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         place = Surroundings(o.build.resolve(), folder)
         with concurrent.futures.ThreadPoolExecutor() as pool:
             tests = pool.submit(reliability_tests.rows, place.ingot.parent, place.folder, o.every == 1, o.only)
-            rows = (command_rows(place, o.every) if o.only == "" else []) + tests.result()
+            rows = (command_rows(place, o.every) if not o.only else []) + tests.result()
     for name, injections, refused, bad in rows:
         print(f"{len(bad)} bad of {injections}, {refused} ended early: {name}")
         for fault in bad[:5]:
             print(f"    {fault}")
     if o.write:
-        PAGE.write_text(page(rows, o.every) if o.only == "" else replaced(rows, PAGE.read_text()))
+        PAGE.write_text(page(rows, o.every) if not o.only else replaced(rows, PAGE.read_text()))
     return 1 if any(row[-1] for row in rows) else 0
 
 

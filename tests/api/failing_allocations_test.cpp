@@ -11,8 +11,10 @@
 #include <malloc.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <random>
 
 namespace ingot::test {
@@ -38,8 +40,9 @@ protected:
 
     /// Calls `f` with the n-th allocation failing: for every n up to `most_tries` of them; with
     /// more, for the first ones and then at equal steps from a random start.
-    /// INGOT_EVERY_ALLOCATION=1 tries every n, INGOT_FIRST_ALLOCATION=N those from N on. Then with
-    /// all allocations from some n on failing.
+    /// INGOT_EVERY_ALLOCATION=1 tries every n, INGOT_EVERY_ALLOCATION=2/5 the second of five parts
+    /// of them, INGOT_FIRST_ALLOCATION=N those from N on. Then with all allocations from some n on
+    /// failing.
     void each_allocation_fails(const Try& f, int64_t most_tries = 250) {
         once(f);
         expected_ = result_;
@@ -47,15 +50,18 @@ protected:
         int64_t before = allocation_count();
         once(f);
         int64_t all = allocation_count() - before;
-        int64_t step = std::getenv("INGOT_EVERY_ALLOCATION") != nullptr ? 1 : all / most_tries + 1;
-        int64_t every = step == 1 ? all : most_tries / 4; // of these
-        uint64_t start = step == 1 ? 0 : std::random_device()() % static_cast<uint64_t>(step);
+        std::optional<Part> part = part_of_all();
+        int64_t step = part ? part->count : all / most_tries + 1;
+        int64_t every = part ? 0 : step == 1 ? all : most_tries / 4; // of these
+        uint64_t start = part        ? static_cast<uint64_t>(part->number - 1)
+                         : step == 1 ? 0
+                                     : std::random_device()() % static_cast<uint64_t>(step);
         SCOPED_TRACE(str("of about ", all, " allocations, in steps of ", step, " after ", every));
         size_t heap = mallinfo2().uordblks;
         refused_ = 0;
         int64_t tries = 0;
         bool failed = true;
-        for (int64_t n = first(); failed; ++tries) {
+        for (int64_t n = first() + (part ? part->number - 1 : 0); failed; ++tries) {
             ASSERT_NO_FATAL_FAILURE(try_one(f, n, false, failed));
             n += n < every ? 1 : n == every ? 1 + static_cast<int64_t>(start) : step;
         }
@@ -74,6 +80,25 @@ protected:
 
 private:
     static constexpr int64_t forever_step = 7;
+
+    struct Part {
+        int64_t number = 1;
+        int64_t count = 1;
+    };
+    /// INGOT_EVERY_ALLOCATION: nullopt where it is not set; "1" is the whole.
+    static std::optional<Part> part_of_all() {
+        const char* text = std::getenv("INGOT_EVERY_ALLOCATION");
+        if (text == nullptr) {
+            return std::nullopt;
+        }
+        Part p;
+        const char* slash = std::strchr(text, '/');
+        if (slash != nullptr) {
+            p = {std::atoll(text), std::atoll(slash + 1)};
+            EXPECT_TRUE(p.count > 0 && p.number > 0 && p.number <= p.count) << text;
+        }
+        return p;
+    }
 
     void try_one(const Try& f, int64_t n, bool forever, bool& failed) {
         SCOPED_TRACE(str("allocation ", n, forever ? " and all after it" : "", " fails"));

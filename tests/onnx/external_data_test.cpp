@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // External data on disk: locations of tensors, false sizes, and every path out of the folder.
 #include "base/file.h"
+#include "counts.h"
 #include "onnx/external_data.h"
 #include "onnx/proto_builder.h"
 #include "onnx/reader.h"
@@ -39,6 +40,8 @@ protected:
     std::string error(Entries entries) {
         const std::string text =
             error_of([&] { read(model_with_initializer(external_tensor("w", {1}, 1, entries))); });
+        ++injections_;
+        refused_ += text == "no error" ? 0 : 1;
         const std::string place = folder + "/m.onnx: graph 'g': initializer 'w': ";
         return text.starts_with(place) ? text.substr(place.size()) : text;
     }
@@ -49,8 +52,18 @@ protected:
         EXPECT_NE(text, "no error") << location;
     }
 
+    void TearDown() override {
+        if (injections_ > 0) {
+            ingot::test::record_injections(injections_, refused_);
+        }
+    }
+
     TempFolder outside;
     std::string folder = outside.file("models");
+
+private:
+    int64_t injections_ = 0;
+    int64_t refused_ = 0;
 };
 
 TEST_F(ExternalData, OffsetAndLength) {

@@ -75,6 +75,28 @@ def test_counts_come_from_the_tests_reports(place):
     assert (injections, refused) == (1, 0) and bad[0].startswith("program ended by -9")
 
 
+def test_parts_of_a_class_are_added(place):
+    folder = place.folder / "parts" / "tests"
+    folder.mkdir(parents=True)
+    report = '{"testsuites": [{"testsuite": [{"name": "x", "result": "COMPLETED", "injections": "%s", "refused": "%s"}]}]}'
+    program = folder / "program"
+    program.write_text("#!/bin/sh\nn=${INGOT_EVERY_ALLOCATION%/3}\nfor a; do case $a in --gtest_output=json:*) "
+                       f"printf '{report}' 10$n $n > \"${{a#*json:}}\";; esac; done\n")
+    program.chmod(0o700)
+    c = reliability_tests.Class("title", "program", "*", every_allocation=True, parts=3)
+    row = reliability_tests.google_row(c, place.folder / "parts", place.folder, True)
+    assert row == ("title", 101 + 102 + 103, 1 + 2 + 3, [])
+
+
+def test_rows_take_their_places_on_the_page(monkeypatch):
+    monkeypatch.setattr(reliability_tests, "CLASSES", [reliability_tests.Class(t, "p", "*") for t in ("first", "new", "last")])
+    page = ("# Title\n\n| class | n |\n|---|---:|\n| `ingot build`: x | 1 | 1 | 0 |\n| first | 2 | 2 | 0 |\n"
+            "| gone | 3 | 3 | 0 |\n| last | 4 | 4 | 0 |\n\nText.\n")
+    assert reliability.replaced([("new", 5000, 6, []), ("last", 7, 7, [])], page) == (
+        "# Title\n\n| class | n |\n|---|---:|\n| `ingot build`: x | 1 | 1 | 0 |\n| first | 2 | 2 | 0 |\n"
+        "| new | 5,000 | 6 | 0 |\n| last | 7 | 7 | 0 |\n\nText.\n")
+
+
 def test_the_page_shows_every_class_and_nothing_bad():
     rows = [line.split("|")[1:-1] for line in reliability.PAGE.read_text().splitlines() if line.startswith("| ")][1:]
     counts = {name.strip(): [int(n.replace(",", "")) for n in numbers] for name, *numbers in rows}
@@ -90,6 +112,7 @@ def test_the_page_counts_as_much_as_was_promised():
     text = reliability.PAGE.read_text()
     for title, least in (("killed at a random moment", 1000), ("hold a kernel's lock", 500), ("compiled once", 8 * 200 * 50),
                          ("sampled bit of the rest", 100_000), ("nothing is left", 20_000), ("the same bytes", 100),
+                         ("40 ONNX models cut", 10_000), ("change places while", 40_000), ("outputs of commands", 24),
                          ("misuse of the Python API", 60), ("malformed ONNX files", 80)):
         counts = [int(line.split("|")[2].replace(",", "")) for line in text.splitlines() if title in line]
         assert counts and min(counts) >= least, title
