@@ -25,7 +25,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FUZZ = ROOT / "tests" / "fuzz"
-HEAVY = {"fuzz_graph": 4, "fuzz_run": 4, "fuzz_slim": 2}  # shares of the time; the others one
+HEAVY = {"fuzz_graph": 3, "fuzz_run": 5, "fuzz_slim": 2}  # shares of the time; the others one
 HUNG_S = 25
 GRACE_S = 120  # for what a process does after its time: one input that hangs, statistics
 # Short stacks and a small quarantine of freed blocks: both else take as long as the targets. What
