@@ -170,6 +170,10 @@ extern "C" TENSORRTAPI int32_t ingotFindNotFinite(const nvinfer1::ICudaEngine* e
 extern "C" TENSORRTAPI bool ingotSetPriority(nvinfer1::IRuntimeConfig* config,
                                              int32_t priority) noexcept;
 extern "C" TENSORRTAPI int32_t ingotGetPriority(const nvinfer1::IRuntimeConfig* config) noexcept;
+extern "C" TENSORRTAPI bool ingotSetGraphLimit(nvinfer1::IRuntimeConfig* config, int32_t most,
+                                               const nvinfer1::IRuntimeConfig* other) noexcept;
+extern "C" TENSORRTAPI int32_t ingotCountGraphs(const nvinfer1::IRuntimeConfig* config) noexcept;
+extern "C" TENSORRTAPI const char* ingotGetCompilerProblem(int32_t capability) noexcept;
 extern "C" TENSORRTAPI bool ingotSetCacheFolder(const char* path) noexcept;
 extern "C" TENSORRTAPI const char* ingotGetCacheFolder() noexcept;
 extern "C" TENSORRTAPI int32_t ingotRuntimeInterface() noexcept;
@@ -303,6 +307,34 @@ static inline bool setPriority(nvinfer1::IRuntimeConfig& config, Priority priori
 /// Default kNORMAL.
 static inline Priority getPriority(const nvinfer1::IRuntimeConfig& config) noexcept {
     return static_cast<Priority>(ingotGetPriority(&config));
+}
+
+/// How many CUDA graphs (CudaGraphStrategy) all contexts made by this configuration keep together;
+/// the one used least recently makes way. Without a limit each context keeps 16. A graph is kept
+/// for each group of layers that runs without the host, its shapes and its addresses; the run that
+/// comes first with these takes a place too, and records nothing yet. Contexts that exist keep
+/// theirs. Not safe from two threads at once.
+/// \param most 1 or more.
+/// \param other a configuration, of this engine or another, that has a limit with this number: its
+/// contexts and those of this one keep `most` together. nullptr: those of this one alone.
+/// \returns false, and nothing changes, for a number below 1 and for another one than other's.
+/// Not part of libingot_dispatch.so, as the next two are not.
+static inline bool setGraphLimit(nvinfer1::IRuntimeConfig& config, int32_t most,
+                                 const nvinfer1::IRuntimeConfig* other = nullptr) noexcept {
+    return ingotSetGraphLimit(&config, most, other);
+}
+
+/// The CUDA graphs that count for the configuration's limit now; 0 without a limit. Safe from any
+/// thread.
+static inline int32_t countGraphs(const nvinfer1::IRuntimeConfig& config) noexcept {
+    return ingotCountGraphs(&config);
+}
+
+/// Why kernels for GPUs of this compute capability (90 for 9.0; 0: any) cannot be compiled here:
+/// NVRTC is missing, with the places where it was sought, or too old. nullptr when they can. The
+/// text stays valid. Safe from any thread.
+static inline const char* getCompilerProblem(int32_t capability = 0) noexcept {
+    return ingotGetCompilerProblem(capability);
 }
 
 /// Folder where compiled kernels are kept, for contexts of this process that are made from here on

@@ -57,6 +57,8 @@ std::vector<std::string> cpu_lowering_passes();
 std::vector<std::string> cuda_lowering_passes();
 /// The compiler of GPU kernels that is found here: "nvrtc 13.0"; "" when there is none.
 std::string kernel_compiler();
+/// Why it does not compile for this compute capability, 0 for any; "" where it does.
+std::string kernel_compiler_problem(int compute_capability);
 
 // --- what a device can do ------------------------------------------------------------------------
 

@@ -95,6 +95,54 @@ TEST_P(RuntimeConfigs, Priorities) {
     EXPECT_FALSE(ingotSetPriority(nullptr, 1));
 }
 
+TEST_P(RuntimeConfigs, GraphsHaveALimitThatConfigurationsShare) {
+    auto engine = load(*two_results());
+    std::unique_ptr<nvinfer1::IRuntimeConfig> first(engine->createRuntimeConfig());
+    std::unique_ptr<nvinfer1::IRuntimeConfig> second(engine->createRuntimeConfig());
+    EXPECT_FALSE(setGraphLimit(*first, 0));
+    EXPECT_EQ(logger.take_error(),
+              "ingot::setGraphLimit: the limit is 0, expected 1 graph or more");
+    EXPECT_FALSE(setGraphLimit(*second, 1, first.get()));
+    EXPECT_EQ(logger.take_error(), "ingot::setGraphLimit: the other configuration has no limit to "
+                                   "share; set its own first");
+    EXPECT_TRUE(setGraphLimit(*first, 1));
+    EXPECT_FALSE(setGraphLimit(*second, 2, first.get()));
+    EXPECT_EQ(logger.take_error(),
+              "ingot::setGraphLimit: the limit is 2, but that of the other configuration is 1");
+    EXPECT_TRUE(setGraphLimit(*second, 1, first.get()));
+    EXPECT_FALSE(ingotSetGraphLimit(nullptr, 1, nullptr));
+    EXPECT_EQ(ingotCountGraphs(nullptr), 0);
+    EXPECT_EQ(countGraphs(*first), 0);
+    for (nvinfer1::IRuntimeConfig* config : {first.get(), second.get(), first.get()}) {
+        config->setCudaGraphStrategy(CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE);
+        std::unique_ptr<nvinfer1::IExecutionContext> c(engine->createExecutionContext(config));
+        ASSERT_NE(c, nullptr) << logger.take_error();
+        auto* y = static_cast<float*>(memory->allocate(16));
+        c->setInputShape("x", dims({2, 2}));
+        c->setTensorAddress("x", memory->floats({1, 2, 3, 4}));
+        c->setTensorAddress("y", y);
+        c->setTensorAddress("z", memory->allocate(16));
+        for (int run = 0; run < 3; ++run) {
+            ASSERT_TRUE(c->enqueueV3(nullptr)) << logger.take_error();
+            EXPECT_EQ(countGraphs(*first), GetParam() && run > 0 ? 1 : 0);
+            EXPECT_EQ(countGraphs(*second), countGraphs(*first));
+        }
+        EXPECT_EQ(values_at(y, 4), (std::vector<float>{2, 3, 4, 5}));
+    }
+    EXPECT_EQ(countGraphs(*first), 0) << "the contexts are gone";
+}
+
+TEST(Compiler, ProblemNamesWhatIsMissing) {
+    const char* problem = getCompilerProblem();
+    EXPECT_TRUE(problem == nullptr ||
+                std::string(problem).find("NVRTC 12 or 13 was not found (tried ") !=
+                    std::string::npos)
+        << problem;
+    EXPECT_EQ(problem, getCompilerProblem()) << "the text stays";
+    EXPECT_STREQ(getCompilerProblem(75),
+                 "compute capability 7.5 is not supported: GPUs from 8.0 (Ampere) on are");
+}
+
 // Contexts of one engine with different priorities, on the driver that logs priorities.
 TEST(RuntimeConfigsOnADriver, RunsHaveThePriorityOfTheirConfiguration) {
     fake::reset();

@@ -3,6 +3,7 @@
 
 #include "NvInferPlugin.h"
 #include "api/tensorrt/report.h"
+#include "backends/backends.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/private_files.h"
@@ -20,9 +21,15 @@ namespace {
 struct CacheFolder {
     std::mutex mutex;
     std::optional<std::string> chosen;
-    // returned by ingotGetCacheFolder(): other threads may still read them
-    std::set<std::string> shown;
 };
+
+/// Keeps texts that functions return.
+const char* kept(std::string text) {
+    static std::mutex mutex;
+    static std::set<std::string> texts;
+    std::scoped_lock lock(mutex);
+    return texts.insert(std::move(text)).first->c_str();
+}
 
 CacheFolder& cache() {
     static CacheFolder folder;
@@ -74,9 +81,22 @@ const char* ingotGetCacheFolder() noexcept {
     return ingot::api::Report().guard("ingot::getCacheFolder", "", [&] {
         ingot::api::CacheFolder& c = ingot::api::cache();
         std::scoped_lock lock(c.mutex);
-        auto now = c.chosen ? *c.chosen : ingot::plan::RuntimeCache::default_folder();
-        return c.shown.insert(std::move(now)).first->c_str();
+        return ingot::api::kept(c.chosen ? *c.chosen : ingot::plan::RuntimeCache::default_folder());
     });
+}
+
+const char* ingotGetCompilerProblem(int32_t capability) noexcept {
+    return ingot::api::Report().guard(
+        "ingot::getCompilerProblem", "ingot::getCompilerProblem: out of memory",
+        [&]() -> const char* {
+            std::string problem;
+            try {
+                problem = ingot::kernel_compiler_problem(capability);
+            } catch (const ingot::Error& e) { // of a capability that no GPU here has
+                problem = e.what();
+            }
+            return problem.empty() ? nullptr : ingot::api::kept(std::move(problem));
+        });
 }
 
 } // extern "C"

@@ -307,4 +307,10 @@ std::string kernel_compiler() {
     return cuda::nvrtc_version();
 }
 
+std::string kernel_compiler_problem(int compute_capability) {
+    return cuda::nvrtc_problem(compute_capability == 0
+                                   ? std::string()
+                                   : std::string(kernels::arch_of(compute_capability).nvrtc));
+}
+
 } // namespace ingot

@@ -12,6 +12,13 @@
 
 namespace ingot {
 
+namespace cuda {
+/// How many recorded graphs executions keep together (run/recording_limit.h). Thread safe.
+class RecordingLimit;
+std::shared_ptr<RecordingLimit> make_recording_limit(size_t most);
+size_t most_recordings(const RecordingLimit& limit);
+size_t count_recordings(const RecordingLimit& limit);
+} // namespace cuda
 namespace plan {
 class RuntimeCache;
 class TimingCache;
@@ -57,6 +64,8 @@ struct CudaOptions {
     std::string timeline_file;
     /// Records a graph of launches on the second run of a plan and replays it.
     bool record_graphs = true;
+    /// How many of them executions keep together; null: each keeps 16.
+    std::shared_ptr<cuda::RecordingLimit> recordings;
     /// Kernels for a GPU of this compute capability (80 for 8.0); 0: for the present device.
     int arch = 0;
     /// The shared memory limit of a block in bytes; 0: the device's.

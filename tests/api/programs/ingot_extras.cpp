@@ -54,6 +54,12 @@ bool give_way(nvinfer1::ICudaEngine& engine) {
            ingot::getPriority(*config) == ingot::Priority::kLOW;
 }
 
+bool share_graphs(nvinfer1::IRuntimeConfig& one, nvinfer1::IRuntimeConfig& other);
+bool share_graphs(nvinfer1::IRuntimeConfig& one, nvinfer1::IRuntimeConfig& other) {
+    return ingot::setGraphLimit(one, 8) && ingot::setGraphLimit(other, 8, &one) &&
+           ingot::countGraphs(one) == 0 && ingot::getCompilerProblem(90) == nullptr;
+}
+
 int main() {
     Samples samples;
     return samples.getAlgorithm() == ingot::kMSE_CALIBRATION && std::strlen(ingot::version()) > 0

@@ -13,6 +13,10 @@
 #include <mutex>
 #include <string_view>
 
+namespace ingot::cuda {
+class RecordingLimit;
+} // namespace ingot::cuda
+
 namespace ingot::api {
 
 /// An input or output, numbered as in the API: inputs first.
@@ -32,6 +36,7 @@ struct RunOptions {
     nvinfer1::CudaGraphStrategy graphs = nvinfer1::CudaGraphStrategy::kDISABLED;
     std::shared_ptr<plan::RuntimeCache> cache; // null: the folder of the process
     RunPriority priority = RunPriority::Normal;
+    std::shared_ptr<cuda::RecordingLimit> recordings; // null: one of each context's own
 
     bool operator==(const RunOptions&) const = default;
 };

@@ -4,6 +4,7 @@
 #include "api/tensorrt/convert.h"
 #include "api/tensorrt/host_memory.h"
 #include "api/tensorrt/unused.h"
+#include "backends/cuda/options.h"
 #include "base/hash.h"
 #include "ingot.h"
 
@@ -89,6 +90,7 @@ std::unique_ptr<RuntimeConfig> RuntimeConfig::clone() const {
     copy->specialise_ = specialise_;
     copy->graphs_ = graphs_;
     copy->priority_ = priority_;
+    copy->recordings_ = recordings_;
     if (cache_ != nullptr) {
         copy->cache_ =
             std::make_unique<RuntimeCacheObject>(cache_->content(), cache_->device(), report_);
@@ -104,7 +106,8 @@ void RuntimeConfig::note_on_cpu(std::string_view method) const {
 }
 
 RunOptions RuntimeConfig::options() const {
-    return {specialise_, graphs_, cache_ == nullptr ? nullptr : cache_->content(), priority_};
+    return {specialise_, graphs_, cache_ == nullptr ? nullptr : cache_->content(), priority_,
+            recordings_};
 }
 
 void RuntimeConfig::setExecutionContextAllocationStrategy(
@@ -161,6 +164,26 @@ bool RuntimeConfig::set_priority(int32_t priority) noexcept {
     });
 }
 
+bool RuntimeConfig::set_graph_limit(int32_t most, const RuntimeConfig* other) noexcept {
+    return report_.guard("ingot::setGraphLimit", false, [&] {
+        require(most >= 1, ErrorCode::InvalidArgument, "the limit is ", most,
+                ", expected 1 graph or more");
+        auto limit = other == nullptr ? cuda::make_recording_limit(static_cast<size_t>(most))
+                                      : other->recordings_;
+        require(limit != nullptr, ErrorCode::InvalidArgument,
+                "the other configuration has no limit to share; set its own first");
+        size_t shared = cuda::most_recordings(*limit);
+        require(shared == static_cast<size_t>(most), ErrorCode::InvalidArgument, "the limit is ",
+                most, ", but that of the other configuration is ", shared);
+        recordings_ = std::move(limit);
+        return true;
+    });
+}
+
+int32_t RuntimeConfig::count_graphs() const noexcept {
+    return recordings_ == nullptr ? 0 : static_cast<int32_t>(cuda::count_recordings(*recordings_));
+}
+
 bool RuntimeConfig::setCudaGraphStrategy(nvinfer1::CudaGraphStrategy strategy) noexcept {
     return report_.guard("IRuntimeConfig::setCudaGraphStrategy", false, [&] {
         graphs_ = checked(strategy, "the strategy");
@@ -183,6 +206,18 @@ bool ingotSetPriority(nvinfer1::IRuntimeConfig* config, int32_t priority) noexce
 int32_t ingotGetPriority(const nvinfer1::IRuntimeConfig* config) noexcept {
     return config == nullptr ? static_cast<int32_t>(ingot::Priority::kNORMAL)
                              : static_cast<const ingot::api::RuntimeConfig*>(config)->priority();
+}
+
+bool ingotSetGraphLimit(nvinfer1::IRuntimeConfig* config, int32_t most,
+                        const nvinfer1::IRuntimeConfig* other) noexcept {
+    return config != nullptr && static_cast<ingot::api::RuntimeConfig*>(config)->set_graph_limit(
+                                    most, static_cast<const ingot::api::RuntimeConfig*>(other));
+}
+
+int32_t ingotCountGraphs(const nvinfer1::IRuntimeConfig* config) noexcept {
+    return config == nullptr
+               ? 0
+               : static_cast<const ingot::api::RuntimeConfig*>(config)->count_graphs();
 }
 
 } // extern "C"

@@ -54,6 +54,11 @@ public:
     bool set_priority(int32_t priority) noexcept;
     int32_t priority() const { return static_cast<int32_t>(priority_); }
 
+    /// Errors (reported): InvalidArgument for a number below 1, or another than `other` has.
+    bool set_graph_limit(int32_t most, const RuntimeConfig* other) noexcept;
+    /// Graphs that count for the limit.
+    int32_t count_graphs() const noexcept;
+
     bool setCudaGraphStrategy(nvinfer1::CudaGraphStrategy strategy) noexcept override;
     nvinfer1::CudaGraphStrategy getCudaGraphStrategy() const noexcept override { return graphs_; }
 
@@ -69,6 +74,7 @@ private:
         nvinfer1::DynamicShapesKernelSpecializationStrategy::kLAZY;
     nvinfer1::CudaGraphStrategy graphs_ = nvinfer1::CudaGraphStrategy::kDISABLED;
     RunPriority priority_ = RunPriority::Normal;
+    std::shared_ptr<cuda::RecordingLimit> recordings_; // null: no limit is set
     std::unique_ptr<RuntimeCacheObject> cache_; // shares content with the caller's; null: none set
 };
 

@@ -102,6 +102,12 @@ const Nvrtc& nvrtc() {
     return n;
 }
 
+void require_found(const Nvrtc& n) {
+    require(static_cast<bool>(n.library), ErrorCode::Unsupported,
+            "kernels have to be compiled, and NVRTC 12 or 13 was not found (tried ", n.searched,
+            "): install it, or name it in INGOT_NVRTC");
+}
+
 /// Throws where the architecture ("sm_90a") is newer than the library.
 void require_known(const Nvrtc& n, const std::string& arch) {
     int count = 0;
@@ -120,16 +126,21 @@ void require_known(const Nvrtc& n, const std::string& arch) {
 
 } // namespace
 
-bool nvrtc_knows(const std::string& arch) {
+std::string nvrtc_problem(const std::string& arch) {
     const Nvrtc& n = nvrtc();
     try {
-        if (n.library) {
+        require_found(n);
+        if (!arch.empty()) {
             require_known(n, arch);
         }
-    } catch (const Error&) {
-        return false;
+    } catch (const Error& e) {
+        return e.what();
     }
-    return static_cast<bool>(n.library);
+    return "";
+}
+
+bool nvrtc_knows(const std::string& arch) {
+    return nvrtc_problem(arch).empty();
 }
 
 std::string nvrtc_version() {
@@ -150,9 +161,7 @@ std::vector<std::string> nvrtc_options(const std::string& arch) {
 
 CompiledText nvrtc_compile(const std::string& text, const std::string& arch) {
     const Nvrtc& n = nvrtc();
-    require(static_cast<bool>(n.library), ErrorCode::Unsupported,
-            "kernels have to be compiled, and NVRTC 12 or 13 was not found (tried ", n.searched,
-            "): install it, or name it in INGOT_NVRTC");
+    require_found(n);
     require_known(n, arch);
     Program raw = nullptr;
     int r = n.create(&raw, text.c_str(), "kernel.cu", 0, nullptr, nullptr);

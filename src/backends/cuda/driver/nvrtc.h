@@ -21,6 +21,8 @@ std::string nvrtc_version();
 std::vector<std::string> nvrtc_options(const std::string& arch);
 /// Whether an NVRTC for this architecture ("sm_90a") is found.
 bool nvrtc_knows(const std::string& arch);
+/// Why not; "" where one is. An empty architecture stands for any.
+std::string nvrtc_problem(const std::string& arch);
 
 /// Compiles a translation unit for an architecture ("sm_90a"). Thread safe. Errors: Unsupported
 /// when no NVRTC is found (with the searched places), Internal with the compiler's log.

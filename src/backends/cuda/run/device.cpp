@@ -12,7 +12,6 @@ namespace ingot::cuda {
 
 namespace {
 
-constexpr size_t most_recordings = 16;
 constexpr size_t most_error_words = 16384;
 
 kernels::Arch arch_for(const kernels::Arch& device, const CudaOptions& options) {
@@ -54,7 +53,10 @@ CudaDevice::CudaDevice(const std::shared_ptr<CudaState>& state)
     : CudaDevice(state, state->gpu.create_stream_of(state->options.priority)) {}
 
 CudaDevice::CudaDevice(std::shared_ptr<CudaState> state, std::unique_ptr<Stream> stream)
-    : Device(false), state_(std::move(state)), stream_(std::move(stream)) {
+    : Device(false), state_(std::move(state)), stream_(std::move(stream)),
+      recordings_(state_->options.recordings != nullptr
+                      ? state_->options.recordings
+                      : std::make_shared<RecordingLimit>(RecordingLimit::usual)) {
     set_parts({.launches = this,
                .uploads = this,
                .budget = this,
@@ -225,45 +227,63 @@ void CudaDevice::advance_draws() {
     }
 }
 
-bool CudaDevice::replay(SegmentPlan& plan, const RunContext& context) {
-    if (!state_->options.record_graphs || recording_now_ || !plan.recordable()) {
-        return false;
-    }
+/// Finds what is known of this plan with these buffers, and moves it to the front. False for
+/// nothing: it is added, without a recording.
+bool CudaDevice::find_recorded(const SegmentPlan& plan, const RunContext& context,
+                               std::shared_ptr<const Recording>& recording) {
     auto end = static_cast<size_t>(plan.end_buffer());
     auto it = std::find_if(recorded_.begin(), recorded_.end(), [&](const Recorded& r) {
         return r.plan == plan.id && std::equal(r.buffers.begin(), r.buffers.end(), context.buffers,
                                                context.buffers + end);
     });
-    if (it == recorded_.end()) {
-        recorded_.push_front(
-            {plan.id, {context.buffers, context.buffers + end}, nullptr, 0, false});
-        if (recorded_.size() > most_recordings) {
-            recorded_.pop_back();
-        }
+    if (it != recorded_.end() && it->place->use(recording)) {
+        recorded_.splice(recorded_.begin(), recorded_, it);
+        return true;
+    }
+    if (it != recorded_.end()) { // it has made way for others
+        recorded_.erase(it);
+    }
+    recorded_.push_front({plan.id,
+                          {context.buffers, context.buffers + end},
+                          std::make_unique<RecordingPlace>(recordings_),
+                          0,
+                          false});
+    if (recorded_.size() > recordings_->most()) {
+        recorded_.pop_back();
+    }
+    return false;
+}
+
+bool CudaDevice::replay(SegmentPlan& plan, const RunContext& context) {
+    if (!state_->options.record_graphs || recording_now_ || !plan.recordable()) {
+        return false;
+    }
+    std::shared_ptr<const Recording> recording;
+    if (!find_recorded(plan, context, recording)) {
         return false; // the first run is plain
     }
-    recorded_.splice(recorded_.begin(), recorded_, it);
     Recorded& r = recorded_.front();
     uint64_t arrivals = state_->programs->arrivals();
-    if (r.recording != nullptr && r.arrivals != arrivals &&
+    if (recording != nullptr && r.arrivals != arrivals &&
         std::any_of(plan.steps.begin(), plan.steps.end(),
                     [](const StepEntry& e) { return e.step->is_stale(); })) {
-        r.recording = nullptr; // kernels for these very shapes have been compiled
+        recording = nullptr; // kernels for these very shapes have been compiled
     }
     r.arrivals = arrivals;
-    if (r.recording == nullptr && (r.impossible || !record_segment(r, plan, context))) {
+    if (recording == nullptr && (r.impossible || !record_segment(r, plan, context, recording))) {
         return false;
     }
     if (timeline_ != nullptr) {
-        timeline_->replay(*stream_, *r.recording, r.launches, ++r.replays);
+        timeline_->replay(*stream_, *recording, r.launches, ++r.replays);
     } else {
-        stream_->parts().recorder->launch(*r.recording);
+        stream_->parts().recorder->launch(*recording);
     }
     return true;
 }
 
 /// Where it fails, this plan is launched step by step from then on.
-bool CudaDevice::record_segment(Recorded& r, const SegmentPlan& plan, const RunContext& context) {
+bool CudaDevice::record_segment(Recorded& r, const SegmentPlan& plan, const RunContext& context,
+                                std::shared_ptr<const Recording>& recording) {
     std::string problem;
     StreamRecorder* recorder = stream_->parts().recorder;
     try {
@@ -280,18 +300,19 @@ bool CudaDevice::record_segment(Recorded& r, const SegmentPlan& plan, const RunC
             status = e->step->run(context);
         }
         recording_now_ = false;
-        r.recording = recorder->end_recording();
+        recording = recorder->end_recording();
         if (timeline_ != nullptr) {
             r.launches = timeline_->end_graph();
         }
         if (!status.ok()) {
-            r.recording = nullptr;
+            recording = nullptr;
             problem = context.error.text[0] != 0 ? context.error.text : status.text();
         }
     } catch (const std::exception& e) {
         recording_now_ = false;
         problem = e.what();
     }
+    r.place->keep(recording);
     if (!problem.empty()) {
         log(LogLevel::Warning, "cuda: a graph of launches cannot be recorded: ", problem);
         context.error.text[0] = 0;

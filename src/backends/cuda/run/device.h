@@ -8,6 +8,7 @@
 #include "backends/cuda/options.h"
 #include "backends/cuda/run/device_weights.h"
 #include "backends/cuda/run/profile_programs.h"
+#include "backends/cuda/run/recording_limit.h"
 #include "backends/cuda/run/timeline.h"
 #include "backends/cuda/tune/kernel_reuse.h"
 #include "backends/cuda/tune/tuner.h"
@@ -111,7 +112,7 @@ private:
     struct Recorded {
         uint64_t plan = 0;
         std::vector<std::byte*> buffers;
-        std::unique_ptr<Recording> recording;
+        std::unique_ptr<RecordingPlace> place;
         uint64_t arrivals = 0; // ProgramCache::arrivals when it was recorded
         bool impossible = false;
         std::vector<int> launches = {}; // of the timeline
@@ -151,7 +152,10 @@ private:
     void begin(const char* name) override;
     void end() override;
 
-    bool record_segment(Recorded& r, const SegmentPlan& plan, const RunContext& context);
+    bool find_recorded(const SegmentPlan& plan, const RunContext& context,
+                       std::shared_ptr<const Recording>& recording);
+    bool record_segment(Recorded& r, const SegmentPlan& plan, const RunContext& context,
+                        std::shared_ptr<const Recording>& recording);
     void pass_priority(Stream& stream) const;
     StreamOrder* order() const { return stream_->parts().order; }
 
@@ -161,7 +165,8 @@ private:
     void* caller_ = nullptr; // the stream whose priority streams have; null: that of the options
     TacticChoices choices_;
     KernelReuse reuse_;
-    std::list<Recorded> recorded_; // the last used first
+    std::shared_ptr<RecordingLimit> recordings_; // other devices may share it
+    std::list<Recorded> recorded_;               // the last used first
     std::vector<std::string> error_names_;
     std::vector<int> free_error_words_;
     std::byte* error_words_ = nullptr; // shared with the host
