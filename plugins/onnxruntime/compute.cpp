@@ -68,6 +68,7 @@ std::unique_ptr<nv::IRuntimeConfig> NodeCompute::make_config(bool records_graphs
     }
     if (records_graphs) {
         out->setCudaGraphStrategy(nv::CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE);
+        limit_graphs(*out);
     }
     if (scratch_.pool() != nullptr) {
         out->setExecutionContextAllocationStrategy(
@@ -78,6 +79,22 @@ std::unique_ptr<nv::IRuntimeConfig> NodeCompute::make_config(bool records_graphs
         cache_->attach(*out);
     }
     return out;
+}
+
+/// All nodes of the session keep ingot_max_graphs together.
+void NodeCompute::limit_graphs(nv::IRuntimeConfig& config) {
+    auto most = static_cast<int32_t>(settings_->options.ingot_max_graphs);
+    std::unique_ptr<nv::IRuntimeConfig>& shared = settings_->graph_limit;
+    if (shared == nullptr) {
+        shared.reset(engine_->engine->createRuntimeConfig());
+        if (shared == nullptr || !setGraphLimit(*shared, most)) {
+            shared.reset();
+            failed("the graphs cannot be limited");
+        }
+    }
+    if (!setGraphLimit(config, most, shared.get())) {
+        failed("the graphs cannot be limited");
+    }
 }
 
 /// For contexts that are made from here on.
@@ -110,13 +127,25 @@ void NodeCompute::release_state(OrtNodeComputeInfo*, void*) {}
 OrtStatus* NodeCompute::compute(OrtNodeComputeInfo* self, void*, OrtKernelContext* kernel) {
     auto& me = *static_cast<NodeCompute*>(self);
     return guard(me.host_, [&] {
-        with_place([&] { return str("running ", me.binding_.what); },
-                   [&] {
-                       std::unique_ptr<RunContext> c = me.take();
-                       me.run(*c, kernel);
-                       me.give_back(std::move(c)); // a failed context is not used again
-                   });
+        with_place([&] { return str("running ", me.binding_.what); }, [&] { me.run(kernel); });
     });
+}
+
+void NodeCompute::run(OrtKernelContext* kernel) {
+    if (device_ != nullptr) {
+        device_->require_alive();
+    }
+    try {
+        std::unique_ptr<RunContext> c = take();
+        run(*c, kernel);
+        give_back(std::move(c)); // a failed context is not used again
+    } catch (...) {
+        const char* cause = device_ == nullptr ? nullptr : getDeviceError(*engine_->engine);
+        if (cause != nullptr) {
+            device_->note_lost(cause);
+        }
+        throw;
+    }
 }
 
 void NodeCompute::failed(const char* otherwise) {

@@ -114,10 +114,12 @@ private:
 
     void configure();
     std::unique_ptr<nvinfer1::IRuntimeConfig> make_config(bool records_graphs);
+    void limit_graphs(nvinfer1::IRuntimeConfig& config);
     std::unique_ptr<RunContext> take();
     std::unique_ptr<RunContext> make_context(std::optional<int64_t> graph);
     void time_layers(RunContext& c) const;
     void give_back(std::unique_ptr<RunContext> c);
+    void run(OrtKernelContext* kernel);
     void run(RunContext& c, OrtKernelContext* kernel);
     void choose_profile(RunContext& c, const std::vector<nvinfer1::Dims>& shapes);
     bool fits(int32_t profile, const std::vector<nvinfer1::Dims>& shapes) const;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/onnxruntime/gpus.h"
 
+#include "base/device_files.h"
+#include "ingot.h"
+
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -171,6 +174,24 @@ bool GpuTable::has_stream(const OrtSyncStreamImpl* stream) const {
     return streams_.contains(stream);
 }
 
+namespace {
+
+Incompatibility incompatibility(const GpuInfo& gpu) {
+    if (gpu.capability < oldest_capability) {
+        return {OrtDeviceEpIncompatibility_DEVICE_INCOMPATIBLE,
+                str("GPU '", gpu.name, "' has the compute capability ", gpu.capability / 10, ".",
+                    gpu.capability % 10, ", expected 8.0 or above")};
+    }
+    if (const char* problem = getCompilerProblem(gpu.capability)) {
+        return {OrtDeviceEpIncompatibility_MISSING_DEPENDENCY,
+                str("for GPU '", gpu.name, "' ", problem,
+                    "; models that were compiled with nv_target_sm for this GPU run without it")};
+    }
+    return {};
+}
+
+} // namespace
+
 Incompatibility incompatibility(const Host& host, const OrtHardwareDevice* device) {
     if (!is_nvidia_gpu(host, device)) {
         return {OrtDeviceEpIncompatibility_DEVICE_INCOMPATIBLE,
@@ -181,23 +202,21 @@ Incompatibility incompatibility(const Host& host, const OrtHardwareDevice* devic
     std::vector<GpuInfo> gpus = find_gpus(problem);
     if (!problem.empty()) {
         bool missing = problem.find("not installed") != std::string::npos;
+        bool forbidden = !forbidden_device_file().empty();
         return {missing ? OrtDeviceEpIncompatibility_MISSING_DEPENDENCY
                         : OrtDeviceEpIncompatibility_DRIVER_INCOMPATIBLE,
-                problem + "; install NVIDIA's driver for CUDA 12 or newer"};
+                problem + (forbidden ? "" : "; install NVIDIA's driver for CUDA 12 or newer")};
     }
     std::string place = pci_of(host, device);
     for (const GpuInfo& g : gpus) {
         if (place.empty() || normal_pci(g.pci_bus) == place) {
-            return g.capability >= oldest_capability
-                       ? Incompatibility{}
-                       : Incompatibility{OrtDeviceEpIncompatibility_DEVICE_INCOMPATIBLE,
-                                         str("GPU '", g.name, "' has the compute capability ",
-                                             g.capability / 10, ".", g.capability % 10,
-                                             ", expected 8.0 or above")};
+            return incompatibility(g);
         }
     }
     return {OrtDeviceEpIncompatibility_DRIVER_INCOMPATIBLE,
-            "NVIDIA's driver does not show this GPU; check CUDA_VISIBLE_DEVICES and permissions"};
+            "NVIDIA's driver does not show this GPU" +
+                (forbidden_device_file().empty() ? std::string("; check CUDA_VISIBLE_DEVICES")
+                                                 : forbidden_device_text())};
 }
 
 } // namespace ingot::ort

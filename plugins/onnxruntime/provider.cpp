@@ -94,6 +94,9 @@ void Provider::check_device() {
                 "Invalid device ID: ", options_.device_id, ", the session's device is ",
                 target_.ordinal, ": leave the option out, or choose another device");
     }
+    if (gpu_ != nullptr && gpu_->memory != nullptr) {
+        gpu_->memory->require_alive();
+    }
     if (options_.user_compute_stream == 0) {
         return;
     }
@@ -175,6 +178,9 @@ OrtStatus* Provider::on_run_start(OrtEp* self, const OrtRunOptions* options) {
     Provider& p = me(self);
     return guard(p.host_, [&] {
         p.throw_pending();
+        if (p.gpu_ != nullptr && p.gpu_->memory != nullptr) {
+            p.gpu_->memory->require_alive(); // inputs are copied before a node can say it
+        }
         int32_t device = p.gpu_ == nullptr ? -1 : p.target_.ordinal;
         p.settings_->set_run_options(read_run_options(p.host_, options, device));
     });

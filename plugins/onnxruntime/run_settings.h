@@ -2,6 +2,7 @@
 // RunSettings: settings of a session's runs, shared by the provider and its nodes.
 #pragma once
 
+#include "NvInfer.h"
 #include "plugins/onnxruntime/log.h"
 #include "plugins/onnxruntime/options.h"
 #include "plugins/onnxruntime/profiler.h"
@@ -64,6 +65,10 @@ struct RunSettings {
     StreamingBudget budget;            // under the mutex
     bool low_priority = false;         // under the mutex
     std::atomic<uint64_t> changes = 0; // contexts made before the last change are not reused
+
+    /// Holds the limit on CUDA graphs that all nodes share; null before the first node. Under the
+    /// mutex.
+    std::unique_ptr<nvinfer1::IRuntimeConfig> graph_limit;
 
     /// The host's that are at work.
     const std::shared_ptr<Profilers> profilers = std::make_shared<Profilers>();
