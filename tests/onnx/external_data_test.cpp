@@ -49,7 +49,7 @@ protected:
         const std::string text = error({{"location", location}});
         EXPECT_TRUE(text.starts_with("external data ")) << text;
         EXPECT_EQ(text.find("SECRET"), std::string::npos) << text;
-        EXPECT_NE(text, "no error") << location;
+        EXPECT_NE(text, "") << location;
     }
 
     void TearDown() override {

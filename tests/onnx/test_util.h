@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "error_of.h"
 #include "onnx/model.h"
 
 #include <string>
@@ -34,15 +35,6 @@ std::vector<std::string> onnx_files(const std::string& folder);
 /// tensors the content counts, not its location.
 std::string difference(const Model& a, const Model& b);
 
-/// what() of the Error that f throws, or "no error".
-template <class F>
-std::string error_of(const F& f) {
-    try {
-        f();
-    } catch (const Error& e) {
-        return e.what();
-    }
-    return "no error";
-}
+using ingot::test::error_of;
 
 } // namespace ingot::onnx::test

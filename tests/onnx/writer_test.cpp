@@ -161,7 +161,7 @@ TEST(Writer, RefusesWhatWasNotKept) {
 
 TEST(Writer, UnwritableFolder) {
     const Model m = model_with_weights();
-    EXPECT_NE(error_of([&] { write_model_file(m, "/nonexistent/folder/m.onnx"); }), "no error");
+    EXPECT_NE(error_of([&] { write_model_file(m, "/nonexistent/folder/m.onnx"); }), "");
 }
 
 void round_trip(const std::string& path) {
