@@ -36,6 +36,8 @@ file(GLOB device_files CONFIGURE_DEPENDS src/kernels/*/*.cuh)
 set(device_texts ${CMAKE_CURRENT_BINARY_DIR}/generated/device_files.cpp)
 add_custom_command(OUTPUT ${device_texts}
   COMMAND ${CMAKE_COMMAND} -DOUT=${device_texts} "-DFILES=${device_files}"
+          -DHEADER=kernels/family.h -DNAMESPACE=ingot::kernels -DFUNCTION=device_file
+          -DKEY=NAME_WE -DWITHOUT_COMMENTS=ON
           -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_text.cmake
   DEPENDS ${device_files} cmake/embed_text.cmake VERBATIM)
 

@@ -4,5 +4,6 @@ file(GLOB report_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/workflo
 set(report_resources ${CMAKE_CURRENT_BINARY_DIR}/generated/report_resources.cpp)
 add_custom_command(OUTPUT ${report_resources}
   COMMAND ${CMAKE_COMMAND} -DOUT=${report_resources} "-DFILES=${report_files}"
-          -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_resources.cmake
-  DEPENDS ${report_files} cmake/embed_resources.cmake VERBATIM)
+          -DHEADER=workflow/report/resources.h -DNAMESPACE=ingot -DFUNCTION=report_resource -DKEY=NAME
+          -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_text.cmake
+  DEPENDS ${report_files} cmake/embed_text.cmake VERBATIM)
