@@ -169,6 +169,7 @@ TEST(CompileOnce, ReleasesShareAFile) {
         }
     }
     EXPECT_EQ(RuntimeCache(path, RuntimeCache::Kind::File).list().size(), 80U);
+    record_injections(int64_t{2} * 80, 0);
 }
 
 /// The same through the cache of programs, whose GPU names its compiler.
@@ -188,6 +189,7 @@ TEST(CompileOnce, AnotherCompilerCompilesItsOwn) {
         }
     }
     EXPECT_EQ(kernels_of(folder)->list().size(), 2U);
+    record_injections(4, 0);
 }
 
 TEST(CompileOnce, CachesOfOneProcessShareTheWork) {
