@@ -216,7 +216,7 @@ double cost_us(const Rows& s, const Choice& c, const Arch& arch) {
     double row = 2 * n * static_cast<double>(bytes_of(s.x.dtype));
     int64_t rows = s.kept.arg.count;
     if (c.form == InLoops) {
-        return 3 + 2 * block_bytes_us(arch, rows, 1.5 * row);
+        return 3.8 + 2 * block_bytes_us(arch, rows, 1.5 * row);
     }
     if (c.form == InColumns) {
         return 2.5 + block_bytes_us(arch, div_up(rows, 32), 32 * row);
@@ -232,9 +232,10 @@ double cost_us(const Rows& s, const Choice& c, const Arch& arch) {
     // Narrow loads keep fewer bytes in flight.
     double narrow = 16.0 / static_cast<double>(c.vector * bytes_of(s.x.dtype));
     row *= 1 + 0.25 * std::max(0.0, std::log2(narrow));
-    // A thread's elements are processed one by one, even with few rows.
+    // A thread's elements, which come in vectors, are processed one by one, even with few rows.
+    // More threads than vectors only take room from other kernels' blocks.
     constexpr double element_us = 0.07;
-    double alone = element_us * n / c.threads;
+    double alone = element_us * c.vector * std::ceil(n / (c.vector * c.threads));
     double shared = block_bytes_us(arch, div_up(rows, together), together * row);
     return (c.threads > 32 ? 2.8 : 2.4) + (s.row.axes > 1 ? 0.3 : 0) +
            std::max(alone, shared * (1 + 0.05 * idle));
