@@ -228,7 +228,7 @@ struct Tiling {
     int64_t keys = 0, stages = 0, blocks = 0;
 };
 
-Launch wgmma_launch(const Heads& s, const Form& f, const Tiling& t) {
+Launch wgmma_launch(const Heads& s, const Form& f, const Tiling& t, const Arch& arch) {
     bool half = s.dtype == DType::F16, loop = t.blocks > 0;
     int64_t tiles = div_up(s.rows, int64_t{64} * f.groups),
             parts = int64_t{s.arg.groups} * s.arg.splits;
@@ -249,6 +249,9 @@ Launch wgmma_launch(const Heads& s, const Form& f, const Tiling& t) {
     l.shared = shared_bytes(s, f, t.keys, t.stages, loop);
     l.grid = {tiles, parts, s.batch};
     tiles *= parts * s.batch;
+    if (tiles <= arch.sms) { // so that no two blocks share an SM while others idle
+        l.shared = std::max(l.shared, std::min(arch.shared_per_sm / 2, arch.shared_per_block));
+    }
     if (loop) {
         l.grid = {std::min<int64_t>(tiles, t.blocks), 1, 1};
     }
@@ -291,7 +294,9 @@ std::optional<Schedule> wgmma_schedule(const Problem& p, const Heads& s, const T
     how.splits = best_splits(p, s, *f, most_keys(*f, s));
     how.keys = w->keys;
     Tiling tiling{w->keys, stages_of(p, s, *f, w->keys), looping_blocks(p, s, *f, how.splits)};
-    how.launch = [f, tiling](const Heads& heads) { return wgmma_launch(heads, *f, tiling); };
+    how.launch = [f, tiling, arch = p.arch](const Heads& heads) {
+        return wgmma_launch(heads, *f, tiling, arch);
+    };
     return how;
 }
 
