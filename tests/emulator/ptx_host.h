@@ -25,6 +25,8 @@ DEVICE void grid_wait() {
     INGOT_RUNTIME.grid_wait();
 }
 DEVICE void end_main_loop() {}
+template <class Pointer>
+DEVICE void opaque(Pointer&) {}
 
 // --- barriers and warp exchange
 DEVICE void sync() {

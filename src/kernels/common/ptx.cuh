@@ -27,6 +27,11 @@ DEVICE void grid_wait() {
 }
 /// Marks the point for timelines (timeline.cuh).
 DEVICE void end_main_loop() {}
+/// Keeps the loads through a pointer behind this point: the compiler forgets where it came from.
+template <class Pointer>
+DEVICE void opaque(Pointer& p) {
+    asm volatile("" : "+l"(p)::"memory");
+}
 
 // --- barriers and warp exchange
 DEVICE void sync() {

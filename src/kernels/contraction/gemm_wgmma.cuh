@@ -6,10 +6,11 @@
 // is fetched before the kernels before this one have finished. `splits` blocks of a cluster share a
 // tile and sum in a fixed order. CENTRED: the sums are divided by the deviation of their row of A
 // (the root of its variance plus `epsilon`), of which a block has the whole depth. The finished
-// tile takes the ring's place in shared memory.
+// tile lies at byte `tile_at` of shared memory, which is 0, in the ring's place, or behind the
+// barriers. EARLY: the epilogue's operands are read before the main loop.
 constexpr int tile_bytes = tile_m * tile_pitch * 4, depth = 4;
-constexpr int end_bytes = tile_bytes + depth * 40 * consumers; // room for two operands
-constexpr int bar_at = ST * stage_bytes > end_bytes ? ST* stage_bytes : end_bytes;
+constexpr int end_bytes = tile_bytes + (EARLY ? 0 : depth * 40 * consumers); // of two operands
+constexpr int bar_at = ST * stage_bytes > end_bytes ? ST * stage_bytes : end_bytes;
 
 #if RESIDENT
 /// One thread loads both operands; B goes first where it is constant.
@@ -61,10 +62,10 @@ DEVICE void stage_tile(float* tile, const Sums& sums, int row, int lane) {
         }
 }
 
-KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), RESIDENT ? RESIDENT : 1)
+KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), BLOCKS)
     gemm_wgmma(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
                OUT* __restrict__ out, i32 splits, i32 b_constant, i32 a_batched, i32 b_batched,
-               float epsilon CONV_PARAMS, const __grid_constant__ Geometry g EPI_PARAMS) {
+               float epsilon, i32 tile_at CONV_PARAMS, const __grid_constant__ Geometry g EPI_PARAMS) {
     SHARED(memory);
     u32 ring = smem_addr(memory), full = ring + bar_at;
     int tid = threadIdx.x, group = tid >> 7;
@@ -118,6 +119,15 @@ KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), RESIDENT ? RESI
         regs_inc<232>();
 #endif
     int lane = tid & 31, warp = (tid >> 5) & 3;
+    int from = tile_m * split / splits, count = tile_m * (split + 1) / splits - from;
+#if EARLY
+    EarlyStore store(splits > 1 ? ThreadRows::of_block(tid, from, count)
+                                : ThreadRows::of_warp(tid >> 5, lane),
+                     at.row_of, at.batch, at.n0, g);
+    grid_wait();
+    EPI_OPAQUE
+    store.read(g EPI_PASS);
+#endif
     Sums sums;
 #ifdef CENTRED
     RowDeviations deviations(memory, warp, lane, (int)g.k);
@@ -128,26 +138,43 @@ KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), RESIDENT ? RESI
     accumulate<false>(sums, ring, full, begin, end, group * (MB * 8192), lane, Turn(), 0);
 #endif
     end_main_loop();
+#if !EARLY
     grid_wait();
+#endif
 #ifdef CENTRED
     deviations.divide(sums, epsilon, lane);
 #endif
-    sync_some(1, consumers); // the ring is free
-    stage_tile((float*)memory, sums, group * (64 * MB) + warp * 16, lane);
-    int from = 0, count = tile_m;
+    float* tile = (float*)(memory + tile_at);
+    if (tile_at == 0)
+        sync_some(1, consumers); // the ring is free
+    stage_tile(tile, sums, group * (64 * MB) + warp * 16, lane);
+#if EARLY
     if (splits > 1) {
-        from = tile_m * split / splits;
-        count = tile_m * (split + 1) / splits - from;
         cluster_sync();
-        cluster_sum<4>(memory, splits, from, count, tid, consumers);
+        if (splits <= 4)
+            store.sum<2, 4>(tile, splits);
+        else
+            store.sum<1, 8>(tile, splits);
+        cluster_arrive();
+        store(tile, g, out EPI_PASS);
+        cluster_wait(); // others have read this block's sums
+    } else {
+        sync_warp();
+        store(tile, g, out EPI_PASS);
+    }
+#else
+    if (splits > 1) {
+        cluster_sync();
+        cluster_sum<4>((u8*)tile, splits, from, count, tid, consumers);
         cluster_sync();
     }
     sync_some(1, consumers);
-    FromTile fetch = {(const float*)memory};
+    FromTile fetch = {tile};
 #if STAGED
     store_staged<BN, depth>(fetch, at.row_of, memory + tile_bytes, tid, consumers, from, count,
                             at.batch, at.n0, g, out EPI_PASS);
 #else
     store_tile(fetch, at.row_of, tid, consumers, from, count, at.batch, at.n0, g, out EPI_PASS);
+#endif
 #endif
 }

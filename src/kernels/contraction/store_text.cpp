@@ -60,7 +60,7 @@ namespace {
 
 /// struct Extras, the epilogue's operands for VEC columns; void read_extras(extras, offsets, ...);
 /// void deliver(sums, extras, offsets, ...), and a deliver that does both.
-std::string deliver_text(const Contraction& c, int vector) {
+std::string deliver_text(const Contraction& c, int vector, bool staged) {
     std::string fields;
     std::string reads;
     std::string elements;
@@ -77,8 +77,11 @@ std::string deliver_text(const Contraction& c, int vector) {
         append(fields, str("Pack<", type, ", ", count, "> e", i, ";\n"));
         append(elements, str(", x.e", i, ".v[k]"));
         if (has_vectors(c, i + 1)) {
-            append(reads, str("x.e", i, " = *(const Pack<", type, ", ", count, ">*)(x", i, " + at[",
-                              i + 1, "]);\n"));
+            bool optional = staged && i < c.epilogue.addends;
+            append(reads,
+                   str(optional ? str("x.e", i, " = {};\nif (x", i, " != 0) ") : std::string(),
+                       "x.e", i, " = *(const Pack<", type, ", ", count, ">*)(x", i, " + at[", i + 1,
+                       "]);\n"));
         } else {
             append(reads, str("#pragma unroll\nfor (int k = 0; k < ", count, "; k++) x.e", i,
                               ".v[k] = x", i, "[at[", i + 1, "] + k * g.cn[", i + 1, "][RN - ",
@@ -149,12 +152,16 @@ StoreText store_text(const Contraction& c, int vector) {
             f.operands.size() + 1, "\n#define VEC ", vector, "\n#define STAGED ", staged, "\n");
     std::string params;
     std::string pass;
+    std::string opaque;
     for (size_t i = 0; i < f.operands.size(); ++i) {
         params += str(", const ", c_type(f.operands[i].dtype), "* __restrict__ x", i);
         pass += str(", x", i);
+        opaque += str(" opaque(x", i, ");");
     }
-    t.defines += str("#define EPI_PARAMS ", params, "\n#define EPI_PASS ", pass, "\n");
-    t.functions = value_text(f) + deliver_text(c, vector) + (staged > 0 ? staged_text(c) : "");
+    t.defines += str("#define EPI_PARAMS ", params, "\n#define EPI_PASS ", pass,
+                     "\n#define EPI_OPAQUE", opaque, "\n");
+    t.functions =
+        value_text(f) + deliver_text(c, vector, staged > 0) + (staged > 0 ? staged_text(c) : "");
     return t;
 }
 

@@ -2,6 +2,7 @@
 #include "kernels/contraction/wgmma.h"
 
 #include "base/error.h"
+#include "base/integers.h"
 #include "kernels/common/expr_text.h"
 #include "kernels/contraction/persistent.h"
 
@@ -19,6 +20,9 @@ constexpr WgmmaTile tiles[] = {
     {1, 32, 6, 1, 0.15, 0.09},
     {2, 256, 4, 1, 0.53, 0.53, 1, 0, false, 1.1},
     {1, 48, 6, 1, 0.155, 0.11, 1, 0, false, 1.1},
+    {1, 96, 6, 1, 0.18, 0.18},
+    {1, 128, 5, 1, 0.20, 0.20},
+    {1, 144, 5, 1, 0.25, 0.25},
     {2, 192, 4, 1, 0.48, 0.48},
     {2, 144, 5, 1, 0.34, 0.34, 1, 0, false, 0.9},
     {2, 128, 3, 1, 0.50, 0.32, 1, 2, false, 0.95},
@@ -85,6 +89,19 @@ std::span<const int> wgmma_splits() {
 
 namespace {
 
+/// Rows that a thread stores, 8 columns at a time.
+int64_t rows_of_thread(const WgmmaTile& t) {
+    int across = t.bn / 8;
+    return across > 32 ? INT64_MAX : div_up(16, 32 / across);
+}
+
+/// Whether threads store so few rows that each can hold the epilogue's operands for all of them
+/// beside its sums.
+bool reads_early(const WgmmaTile& t) {
+    constexpr int64_t most_rows = 8;
+    return !t.ping_pong && t.resident == 0 && t.blocks == 1 && rows_of_thread(t) <= most_rows;
+}
+
 // All in microseconds, measured together with the kernels of whole models.
 constexpr double launch_us = 0.7;
 constexpr double l2_bytes_per_clock = 52; // and SM of the GPU, of which one SM takes so many:
@@ -95,9 +112,10 @@ struct BlockTime {
     double start, store;
 };
 
-/// Instructions per result, in addition to the multiplication.
+/// Instructions per result, in addition to the multiplication: those of no map, and all.
+constexpr double plain_instructions = 6;
 double epilogue_instructions(const Epilogue& f) {
-    double n = 6;
+    double n = plain_instructions;
     for (const ExprInstr& c : f.body.code) {
         bool function = c.op == ExprOp::Erf || c.op == ExprOp::Tanh || c.op == ExprOp::Sigmoid ||
                         c.op == ExprOp::Exp;
@@ -120,7 +138,12 @@ BlockTime block_time(const WgmmaTile& t, const Epilogue& f, const Loops& rows, c
     double per_area = 1.5 + (f.operands.empty() ? 0.0 : 0.5) + 0.4 * varying;
     // Four warps store it instead of eight, in panels.
     double slower = t.ping_pong ? 3.2 : 1;
-    return {t.groups == 1 ? 0.6 : 1.3, slower * per_area * area};
+    // Each scheduler has one warp.
+    double functions = t.ping_pong ? 0
+                                   : t.bm() * t.bn / 128.0 *
+                                         (epilogue_instructions(f) - plain_instructions) /
+                                         (arch.clock_ghz * 1e3);
+    return {t.groups == 1 ? 0.6 : 1.3, slower * per_area * area + functions};
 }
 
 /// The share of SMs that clusters of this many blocks use, when a block fills its SM.
@@ -136,7 +159,8 @@ double split_us(const WgmmaTile& t, BlockTime b, int64_t count, double steps, in
     auto rounds = static_cast<double>(div_up(count, std::max<int64_t>(1, at_once)));
     int64_t vectors = int64_t{t.bm()} * t.bn / 4 / (int64_t{128} * t.groups);
     auto waits = static_cast<double>(splits * div_up(vectors, int64_t{4} * splits));
-    double sum = 0.6 + 0.3 * waits + 0.85 * (splits - 1);
+    double sum = reads_early(t) ? 0.3 + 0.045 * t.bm() * t.bn / 256 + 0.85 * splits
+                                : 0.6 + 0.3 * waits + 0.85 * (splits - 1);
     return rounds * (b.start + b.store / splits + steps * step + sum);
 }
 
@@ -183,11 +207,13 @@ double wgmma_cost_us(const WgmmaTile& t, const Contraction& c, int64_t count, in
 namespace {
 
 /// Text of the kernel that stores out of shared memory.
-void add_tile_text(Program& p, const StoreText& text, bool centred) {
-    p.body += str(device_file("contract"), text.functions, text.store_tile(),
-                  text.staged ? device_file("store_staged") : "", device_file("cluster_sum"),
-                  device_file("wgmma_core"), text.paired ? device_file("pair_load") : "",
-                  centred ? device_file("row_deviation") : "");
+void add_tile_text(Program& p, const StoreText& text, bool early, bool centred) {
+    p.body +=
+        str(device_file("contract"), text.functions, text.store_tile(),
+            text.staged && !early ? device_file("store_staged") : "",
+            early ? "" : device_file("cluster_sum"), device_file("wgmma_core"),
+            early ? device_file("store_early") : "", text.paired ? device_file("pair_load") : "",
+            centred ? device_file("row_deviation") : "");
 }
 
 void add_persistent_text(Program& p, const WgmmaTile& t, const Contraction& c) {
@@ -213,25 +239,48 @@ WgmmaTile with_deep_ring(WgmmaTile t, const Contraction& c, int64_t blocks, int 
     return t;
 }
 
+/// The blocks that registers allow an SM: more than one where a thread that reads early needs few.
+int blocks_by_registers(const WgmmaTile& t, const Epilogue& f, bool conv) {
+    if (t.resident > 0 || !reads_early(t) || t.groups > 1) {
+        return std::max(1, t.resident);
+    }
+    int64_t words = 2; // where a row goes, then its operands and where they are
+    for (const Operand& o : f.operands) {
+        words += 2 + bit_width(o.dtype) / 4;
+    }
+    int64_t most_words = conv ? 72 : 88;
+    return t.bn / 2 + rows_of_thread(t) * words <= most_words ? 2 : 1;
+}
+
 } // namespace
 
-Launch wgmma_launch(const WgmmaTile& tile, const Contraction& c, int64_t count, int splits,
-                    int conv, const Arch& arch, bool centred) {
-    WgmmaTile t = with_deep_ring(tile, c, count * splits, splits, arch);
+WgmmaTile fitted(const WgmmaTile& tile, const Contraction& c, int64_t tiles, int splits,
+                 const Arch& arch) {
+    WgmmaTile t = with_deep_ring(tile, c, tiles * splits, splits, arch);
+    t.early = reads_early(t) && store_width(c) == 8;
+    // Where blocks share an SM, the room may be missing for one of them.
+    t.apart = t.early && tiles * splits <= arch.sms;
+    t.apart = t.apart && t.shared_bytes() <= arch.shared_per_block;
+    return t;
+}
+
+Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t count, int splits, int conv,
+                    const Arch& arch, bool centred) {
     StoreText text = store_text(c, store_width(c));
     bool wide = c.a.dtype == DType::F32;
     Launch l;
     l.program.uses = {"types", "math"};
-    l.program.defines =
-        str("#define WGMMA_TYPE \"",
-            wide                      ? "tf32"
-            : c.a.dtype == DType::F16 ? "f16"
-                                      : "bf16",
-            "\"\n", wide ? "#define WGMMA_TF32\n" : "", "#define SLAB_K ", slab_elements(c.a.dtype),
-            "\n#define NC ", t.groups, "\n#define MB ", t.blocks, "\n#define BN ", t.bn,
-            "\n#define ST ", t.stages, "\n#define DEEP ", t.k_blocks, "\n#define RESIDENT ",
-            t.resident, "\n#define PING_PONG ", t.ping_pong ? 1 : 0, "\n#define CONV ", conv,
-            "\n#define BATCHED ", conv == 0 && c.batches() > 1 ? 1 : 0, "\n", text.defines);
+    l.program.defines = str(
+        "#define WGMMA_TYPE \"",
+        wide                      ? "tf32"
+        : c.a.dtype == DType::F16 ? "f16"
+                                  : "bf16",
+        "\"\n", wide ? "#define WGMMA_TF32\n" : "", "#define SLAB_K ", slab_elements(c.a.dtype),
+        "\n#define NC ", t.groups, "\n#define MB ", t.blocks, "\n#define BN ", t.bn,
+        "\n#define ST ", t.stages, "\n#define DEEP ", t.k_blocks, "\n#define RESIDENT ", t.resident,
+        "\n#define BLOCKS ", blocks_by_registers(t, c.epilogue, conv > 0), "\n#define EARLY ",
+        t.early ? 1 : 0, "\n#define PING_PONG ", t.ping_pong ? 1 : 0, "\n#define CONV ", conv,
+        "\n#define BATCHED ", conv == 0 && c.batches() > 1 ? 1 : 0, "\n", text.defines);
     if (centred) {
         l.program.defines += str("#define CENTRED 1\n#define A_TYPE ", c_type(c.a.dtype), "\n");
     }
@@ -240,7 +289,7 @@ Launch wgmma_launch(const WgmmaTile& tile, const Contraction& c, int64_t count, 
         add_persistent_text(l.program, t, c);
         l.program.family = "gemm_wgmma_persistent";
     } else {
-        add_tile_text(l.program, text, centred);
+        add_tile_text(l.program, text, t.early, centred);
         l.program.family = t.ping_pong ? "gemm_wgmma_pp" : "gemm_wgmma";
     }
     l.entry = std::string(l.program.family);
@@ -257,7 +306,7 @@ void add_wgmma_numbers(Args& args, const WgmmaTile& t, const WgmmaNumbers& n) {
     }
     args.i32(n.b_constant ? 1 : 0).i32(n.a_batched ? 1 : 0).i32(n.b_batched ? 1 : 0);
     if (!t.ping_pong) {
-        args.f32(n.epsilon);
+        args.f32(n.epsilon).i32(t.tile_at());
     }
 }
 

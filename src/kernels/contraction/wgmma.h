@@ -22,6 +22,8 @@ struct WgmmaTile {
     double in_turn = 1;
     /// TMA stores results of 16 bits (gemm_wgmma_persistent.cuh); with ping_pong.
     bool persistent = false;
+    bool early = false; // reads the epilogue's operands before the main loop
+    bool apart = false; // the finished tile has shared memory of its own
 
     int bm() const { return 64 * blocks * (ping_pong ? 1 : groups); }
     int threads() const { return 128 * groups + (resident > 0 ? 32 : 128); }
@@ -30,18 +32,25 @@ struct WgmmaTile {
     /// Columns of the last panel, if it is narrower than 64.
     int tail() const { return bn % 64; }
     int64_t shared_bytes() const {
-        int64_t ring = int64_t{stages} * k_blocks * 128 * (bm() + bn);
+        int64_t ring = ring_bytes();
         int64_t bars = int64_t{16} * stages;
         if (persistent) { // with two panels of a warpgroup
             int64_t ends = int64_t{2} * groups;
             return ring + ends * bm() * 128 + bars + 16 + 16 * ends;
         }
+        if (early) {
+            return tile_at() > 0 ? tile_at() + tile_bytes() : std::max(ring, tile_bytes()) + bars;
+        }
         constexpr int64_t slot = 40; // of a thread and row that the epilogue waits for
         return ping_pong ? ring + int64_t{8} * 16 * (wide() + 8) * 4 + 2 * slot * 256 + bars + 16
-                         : std::max<int64_t>(ring, int64_t{bm()} * (bn + 8) * 4 +
-                                                       4 * slot * 128 * groups) +
-                               bars;
+                         : std::max<int64_t>(ring, tile_bytes() + 4 * slot * 128 * groups) + bars;
     }
+    /// A tile of sums in shared memory, and where it begins.
+    int64_t tile_bytes() const { return int64_t{bm()} * (bn + 8) * 4; }
+    int64_t tile_at() const {
+        return apart ? std::max(ring_bytes(), tile_bytes()) + 16 * stages : 0;
+    }
+    int64_t ring_bytes() const { return int64_t{stages} * k_blocks * 128 * (bm() + bn); }
     /// For contraction_variants: a missing addend is no full operand.
     int variant(int v) const { return persistent ? v & variant_rows : v; }
     /// The tile's part of tactic names: "128x192_pp".
@@ -83,10 +92,14 @@ std::span<const int> wgmma_splits();
 double wgmma_cost_us(const WgmmaTile& t, const Contraction& c, int64_t tiles, int64_t steps,
                      int splits, double dram_bytes, const Arch& arch);
 
-/// Program, grid, block, cluster and shared memory for this many tiles; the caller adds arguments:
-/// maps and result, then these numbers, ... `conv`: 0, or CONV of wgmma_core.cuh. Persistent blocks
-/// take a map of the result in its place, then one of the full operand; each is followed by a map
-/// of the tail, if there is one. `centred`: sums are divided by the deviation of their row of A.
+/// The tile with the pipeline stages and the end that suit a launch of this many tiles.
+WgmmaTile fitted(const WgmmaTile& tile, const Contraction& c, int64_t tiles, int splits,
+                 const Arch& arch);
+/// Program, grid, block, cluster and shared memory for this many fitted tiles; the caller adds
+/// arguments: maps and result, then these numbers, ... `conv`: 0, or CONV of wgmma_core.cuh.
+/// Persistent blocks take a map of the result in its place, then one of the full operand; each is
+/// followed by a map of the tail, if there is one. `centred`: sums are divided by the deviation of
+/// their row of A.
 Launch wgmma_launch(const WgmmaTile& tile, const Contraction& c, int64_t tiles, int splits,
                     int conv, const Arch& arch, bool centred = false);
 struct WgmmaNumbers {

@@ -269,12 +269,13 @@ void add_wgmma_conv(std::vector<Tactic>& out, const ConvShape& shape, const Arch
 
 Emitted emit_wgmma_conv(const ConvShape& shape, const Arch& arch, const ConvWgmma& parameters,
                         int variant) {
-    const WgmmaTile& tile = parameters.form();
+    const WgmmaTile& form = parameters.form();
     int splits = parameters.splits;
-    Contraction c = generalised(window_contraction(shape), tile.variant(variant));
+    Contraction c = generalised(window_contraction(shape), form.variant(variant));
     ConvShape s = runs_as_channels(shape);
-    PatchArg p = patch_of(s, tile.bm());
-    int64_t count = s.groups * p.count() * div_up(p.results, tile.bn);
+    PatchArg p = patch_of(s, form.bm());
+    int64_t count = s.groups * p.count() * div_up(p.results, form.bn);
+    WgmmaTile tile = fitted(form, c, count, splits, arch);
     Launch l = wgmma_launch(tile, c, count, splits, in_pairs(s) ? 2 : 1, arch);
     l.args.map(s.x, input_map(s, p));
     l.args.map(s.w, weight_map(s, tile.bn));

@@ -166,10 +166,11 @@ namespace {
 
 Emitted emit_either(const Contraction& plain, const Arch& arch, const WgmmaSplit& parameters,
                     int variant, std::optional<double> epsilon) {
-    const WgmmaTile& tile = parameters.form();
-    Contraction c = generalised(plain, tile.variant(variant));
+    const WgmmaTile& form = parameters.form();
+    Contraction c = generalised(plain, form.variant(variant));
     int splits = parameters.splits;
-    int64_t count = c.batches() * div_up(c.m(), tile.bm()) * div_up(c.n(), tile.bn);
+    int64_t count = c.batches() * div_up(c.m(), form.bm()) * div_up(c.n(), form.bn);
+    WgmmaTile tile = fitted(form, c, count, splits, arch);
     Launch l = wgmma_launch(tile, c, count, splits, 0, arch, epsilon.has_value());
     l.args.map(c.a, map_of(c.a, c.batch, c.batch.a, c.rows, c.rows.a, c.k(), tile.bm()));
     l.args.map(c.b, map_of_b(c, tile.bn));
