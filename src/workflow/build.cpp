@@ -217,6 +217,18 @@ static void report(const BuildConfig& config, std::string_view phase, double fra
     }
 }
 
+void fix_input_sizes(onnx::Model& model, const BuildConfig& config) {
+    onnx::fix_input_sizes(model, config.profiles);
+    if (config.run_shapes.empty()) {
+        return;
+    }
+    Profile run;
+    for (const auto& [name, shape] : config.run_shapes) {
+        run.inputs.push_back({name, shape, shape, shape});
+    }
+    onnx::fix_input_sizes(model, {run});
+}
+
 /// The model at `path` as it is to be imported.
 static onnx::Model read_model(const std::string& path, const BuildConfig& config) {
     TraceSpan span("read model", path);
@@ -226,7 +238,7 @@ static onnx::Model read_model(const std::string& path, const BuildConfig& config
         report(config, "quantise", 0.05);
         model = with_place([&] { return path; }, [&] { return int8_model(model, config); });
     }
-    onnx::fix_input_sizes(model, config.profiles);
+    fix_input_sizes(model, config);
     report(config, "import", 0.1);
     return model;
 }

@@ -42,6 +42,9 @@ struct BuildConfig {
     /// Makes the engine's profiles from `profiles` once the graph's inputs are known (some command
     /// lines give values of inputs where others give shapes). May be empty.
     std::function<std::vector<Profile>(const Graph&, std::vector<Profile>)> choose_profiles;
+    /// Shapes of the inputs in the one run that the engine is for: the importer knows them, the
+    /// engine has no profile of them. Inputs may be left out.
+    std::vector<std::pair<std::string, Shape>> run_shapes;
     /// Computes in F16 or BF16 where that is safe; F32 leaves types alone.
     DType precision = DType::F32;
     /// Computes in int8 where the calibration has scales (quantize.h). A model that is already
@@ -104,6 +107,8 @@ std::shared_ptr<const Engine> build_engine(const std::string& model_path,
 /// or calibration. `properties` go to the engine's metadata. Errors: as above.
 std::shared_ptr<const Engine> build_engine_from_graph(Graph g, Properties properties,
                                                       const BuildConfig& config);
+/// Fixes the sizes of a model's inputs that the profiles or the run's shapes fix.
+void fix_input_sizes(onnx::Model& model, const BuildConfig& config);
 /// The metadata that an engine takes from its model.
 Properties model_properties(const onnx::Model& model);
 /// The engine with kernels for GPUs of these compute capabilities (90 for 9.0), compiled for the

@@ -373,6 +373,28 @@ def test_the_shapes_of_a_run_are_known_to_the_importer(tmp_path):
     assert "y: f32[2]" in ingot.call("run", model, "--device=cpu", *profile)
 
 
+def test_the_shapes_of_arrays_are_known_to_the_importer(tmp_path):
+    model = model_file(tmp_path / "m.onnx", [helper.make_node("Squeeze", ["x"], ["y"]), helper.make_node("Squeeze", ["z"], ["w"])],
+                       [value("x", ["n", 1, "m"]), value("z", ["m", 4])], [value("y", None), value("w", None)])
+    np.save(tmp_path / "x.npy", np.ones((2, 1, 1), np.float32))
+    np.save(tmp_path / "long.npy", np.ones((3, 1, 2), np.float32, order="F"))
+    given = f"--input=x={tmp_path / 'x.npy'}"
+    text = ingot.call("run", model, "--device=cpu", given)
+    assert "y: f32[2]" in text and "w: f32[4]" in text  # z has a size of x
+    assert "agrees" in ingot.call("compare", model, "--device=cpu", given, "--full")
+    text = ingot.call("bench", model, "--device=cpu", f"--loadInputs=x:{tmp_path / 'long.npy'}", "--iterations=1",
+                      "--duration=0", "--warmUp=0")
+    assert "Throughput" in text
+    # A shape that was given by name wins, and an array that contradicts it is refused.
+    code, text = fails("run", model, "--device=cpu", given, "--shapes=x:3x1x2")
+    assert code == 1 and "input 'x' dimension 0 is 2, expected 3" in text
+    code, text = fails("run", model, "--device=cpu", f"--input=y={tmp_path / 'x.npy'}")
+    assert code == 1 and "there is no input 'y'" in text
+    (tmp_path / "cut.npy").write_bytes((tmp_path / "x.npy").read_bytes()[:40])
+    code, text = fails("run", model, "--device=cpu", f"--input=x={tmp_path / 'cut.npy'}")
+    assert code == 1 and "cut.npy: the npy header is truncated" in text
+
+
 def test_pages_in_docs_are_current():
     docs = ingot.REPOSITORY / "docs"
     status = ingot.REPOSITORY / "tests" / "onnx" / "status.txt"

@@ -142,10 +142,10 @@ std::shared_ptr<const Engine> open_model(const Options& o, const std::string& pa
     require(!o.run().trusted_only, ErrorCode::InvalidArgument, path,
             " is a model, and --trustedOnly allows only engines that a trusted key has signed");
     BuildConfig config = build_config(o, false);
-    bool open = config.profiles.empty() && !o.common().shapes.empty();
-    return build_model(path, config, o,
-                       open ? profile_from_specs("", o.common().shapes, "")
-                            : std::vector<Profile>());
+    if (config.profiles.empty()) {
+        config.run_shapes = known_shapes(input_source(o));
+    }
+    return build_model(path, config, o);
 }
 
 InputSource input_source(const Options& o) {

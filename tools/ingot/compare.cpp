@@ -76,6 +76,9 @@ int compare(const Options& o) {
     c.build = build_config(o, false);
     c.compile = compile_options(o);
     c.inputs = input_source(o);
+    if (c.build.profiles.empty()) {
+        c.build.run_shapes = known_shapes(c.inputs);
+    }
     c.layers = o.inspect().layers;
     c.full = o.inspect().full;
     c.atol = o.inspect().atol;

@@ -7,7 +7,6 @@
 #include "backends/backends.h"
 #include "base/error.h"
 #include "common.h"
-#include "onnx/input_sizes.h"
 
 namespace ingot::tool {
 
@@ -65,9 +64,8 @@ static Graph import_with_plugins(const onnx::Model& model, const BuildConfig& co
 }
 
 std::shared_ptr<const Engine> build_model(const std::string& path, const BuildConfig& config,
-                                          const Options& o, const std::vector<Profile>& runs) {
+                                          const Options& o) {
     ModelBuild build(path, config);
-    onnx::fix_input_sizes(build.model(), runs);
     bool custom = has_plugin_libraries(o) && api::has_custom_nodes(build.model());
     return build.engine(
         custom ? with_place([&] { return path; },

@@ -16,10 +16,9 @@ bool has_plugin_libraries(const Options& o);
 /// a library that cannot be loaded; Unsupported for --setPluginsToSerialize.
 void load_plugin_libraries(const Options& o);
 /// The engine of a model. Plugins of the options run the nodes with their names; plugin tactics are
-/// timed on the device of --device. `runs`: shapes of inputs that nothing else fixes. Errors: as
-/// build_engine().
+/// timed on the device of --device. Errors: as build_engine().
 std::shared_ptr<const Engine> build_model(const std::string& path, const BuildConfig& config,
-                                          const Options& o, const std::vector<Profile>& runs = {});
+                                          const Options& o);
 /// The plugins of an engine; null without any. Errors: Unsupported for a plugin that no library
 /// has; errors of its creator.
 std::shared_ptr<plan::PluginHost> plugins_of(const Engine& engine);

@@ -157,7 +157,9 @@ Wide run_float64(const std::string& model_path, const std::vector<Tensor>& input
     }
     onnx::ImportOptions keep;
     keep.keep_names = true;
-    Graph g = onnx::import_or_throw(onnx::read_model_file(model_path), keep);
+    onnx::Model model = onnx::read_model_file(model_path);
+    fix_input_sizes(model, options.build);
+    Graph g = onnx::import_or_throw(model, keep);
     Graph wide = promoted_to_f64(g);
     Wide out;
     for (const Choice& c : choices(wide)) {

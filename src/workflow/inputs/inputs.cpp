@@ -116,6 +116,16 @@ Tensor random_tensor(DType dtype, const Shape& shape, uint64_t seed, std::string
     return t;
 }
 
+std::vector<std::pair<std::string, Shape>> known_shapes(const InputSource& source) {
+    std::vector<std::pair<std::string, Shape>> out = source.shapes;
+    for (const auto& [name, path] : source.files) {
+        if (path.ends_with(".npy") && given_shape(source, name) == nullptr) {
+            out.emplace_back(name, read_npy_shape(path));
+        }
+    }
+    return out;
+}
+
 LoadedInputs load_inputs(const Engine& engine, const InputSource& source) {
     const Graph& g = engine.graph();
     check_names(g, source);

@@ -22,6 +22,10 @@ struct LoadedInputs {
 /// Errors: InvalidArgument naming input, got and expected, and the nearest name.
 LoadedInputs load_inputs(const Engine& engine, const InputSource& source);
 
+/// The shapes that are known without an engine: `shapes`, and those of the .npy files of other
+/// inputs. Errors: Io, InvalidArgument.
+std::vector<std::pair<std::string, Shape>> known_shapes(const InputSource& source);
+
 /// Uniform values from a counter-based generator: floats in [-1, 1), unsigned 8-bit in [0, 255],
 /// other integers in [0, 10), bool fair. The same seed and name give the same tensor everywhere.
 Tensor random_tensor(DType dtype, const Shape& shape, uint64_t seed, std::string_view name);

@@ -120,11 +120,14 @@ Tensor storable(const Tensor& t) {
     }
 }
 
-} // namespace
+struct Header {
+    bool columns_first = false;
+    DType dtype = DType::F32;
+    Shape shape;
+    size_t data = 0; // where it begins in the file
+};
 
-Tensor read_npy(const std::string& path) {
-    auto file = MappedFile::open(path);
-    std::span<const std::byte> bytes = file->bytes();
+Header read_header(std::span<const std::byte> bytes, const std::string& path) {
     require(bytes.size() >= 10 && std::memcmp(bytes.data(), "\x93NUMPY", 6) == 0,
             ErrorCode::InvalidArgument, path, ": not an npy file");
     auto major = std::to_integer<unsigned>(bytes[6]);
@@ -140,10 +143,24 @@ Tensor read_npy(const std::string& path) {
     require(length <= bytes.size() - start && length <= (1U << 20), ErrorCode::InvalidArgument,
             path, ": the npy header is truncated");
     std::string header(reinterpret_cast<const char*>(bytes.data()) + start, length);
-    bool columns_first = field(header, "fortran_order", path).starts_with("True");
-    DType dtype = parse_descriptor(field(header, "descr", path), path);
-    Shape shape = parse_npy_shape(field(header, "shape", path), path);
-    std::span<const std::byte> data = bytes.subspan(start + length);
+    return {field(header, "fortran_order", path).starts_with("True"),
+            parse_descriptor(field(header, "descr", path), path),
+            parse_npy_shape(field(header, "shape", path), path), start + length};
+}
+
+} // namespace
+
+Shape read_npy_shape(const std::string& path) {
+    auto file = MappedFile::open(path);
+    Header header = read_header(file->bytes(), path);
+    check_pages(file->bytes().first(header.data));
+    return header.shape;
+}
+
+Tensor read_npy(const std::string& path) {
+    auto file = MappedFile::open(path);
+    auto [columns_first, dtype, shape, start] = read_header(file->bytes(), path);
+    std::span<const std::byte> data = file->bytes().subspan(start);
     require(static_cast<int64_t>(data.size()) == byte_size(dtype, count_of(shape)),
             ErrorCode::InvalidArgument, path, ": the npy data has ", data.size(),
             " bytes, expected ", dtype, shape);
