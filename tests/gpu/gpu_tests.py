@@ -24,7 +24,8 @@ Parts (all of them, or those of --parts=a,b):
   onnxruntime   the execution provider in stock ONNX Runtime: models, bound memory, compiled models
   triton        the backend in a real Triton Inference Server (INGOT_TRITON, else .deps/triton): one file on
                 GPU and CPU, batches, CUDA shared memory, the backend's time beside `ingot bench`
-  python        the Python package on the device: arrays of other libraries, the guide's listings
+  python        the Python package on the device: arrays of other libraries, the guide's listings, Polygraphy,
+                fifty processes that lose the device
   memcheck      compute-sanitizer's four tools over tests of every family
   profile       the layers' times add up to the run's (timed alone, after all others)
   priority      a frame loop beside inference: inference that gives way, by its options or the caller's
@@ -72,7 +73,8 @@ CHECKED = ("Gemm.OddExtents:Gemm.SplitDepth:Gemm.Bias:Conv.Stem:Conv.Groups:Conv
 # Tests of test_api that need the emulator.
 EMULATED_API = "*MemoryLimits*:RuntimeCacheOnAGpu*:TimingCache*"
 PYTHON_TESTS = ("test_python_gpu.py", "test_trt_spec.py", "test_trt_lifetimes.py", "test_trt_refit.py",
-                "test_trt_values.py", "test_trt_callbacks.py", "test_python_compile.py")
+                "test_trt_values.py", "test_trt_callbacks.py", "test_python_compile.py",
+                "test_polygraphy.py", "test_lost_gpu.py")
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 
 
@@ -300,7 +302,7 @@ def python(r):
     code, text, _ = r.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
          *(ROOT / "tests" / "python" / name for name in PYTHON_TESTS)],
-        {"INGOT_PYTHON_PATH": str(folder)})
+        {**r.gpu(), "INGOT_PYTHON_PATH": str(folder)})
     counts = {kind: int(n) for n, kind in re.findall(r"(\d+) (passed|failed|skipped|errors?)\b", text)}
     skipped = re.findall(r"^.*: Skipped: (.*)$", text, re.MULTILINE)
     values = {**counts, "not_tested": skipped}
