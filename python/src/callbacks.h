@@ -55,8 +55,8 @@ bool call_overridden(const nb::detail::trampoline& trampoline, const MethodName&
 
 /// Stands for a method that the class of the application defines.
 [[noreturn]] inline void undefined(nb::handle self, const nb::args&, const nb::kwargs&) {
-    PyErr_Format(PyExc_NotImplementedError, "%s has to define this method",
-                 Py_TYPE(self.ptr())->tp_name);
+    nb::str name(self.type().attr("__name__"));
+    PyErr_Format(PyExc_NotImplementedError, "%s has to define this method", name.c_str());
     throw nb::python_error();
 }
 

@@ -111,7 +111,7 @@ def run(path, fault):
     steps = []
 
     def step(name, action):
-        """What a call gave and which errors it reported."""
+        """Makes a call, and notes its result and the errors that it reported."""
         recorder.clear()
         result = action()
         steps.append({"call": name, "ok": bool(result), "device_error": engine.device_error,

@@ -30,7 +30,7 @@ def fixture_engine(tmp_path_factory):
 
 
 def call(path, *arguments):
-    """What lost_gpu.py prints; it has to end by itself."""
+    """The output of lost_gpu.py, which has to end by itself."""
     command = [sys.executable, lost_gpu.__file__, arguments[0], path, *map(str, arguments[1:])]
     done = subprocess.run(command, text=True, timeout=120, capture_output=True, check=False,
                           env=os.environ | {"PYTHONPATH": str(package.folder()),
