@@ -46,7 +46,9 @@ public:
 
     // Older generations.
 
-    /// Changes the type of a network input, or casts a network output to it.
+    /// Changes the type in which a network input or output is passed. Where the network is not
+    /// strongly typed, layers see an input that was kFLOAT, and is kHALF, kBF16 or kINT8 now, as
+    /// kFLOAT. A tensor that is kINT8 with a dynamic range holds multiples of range / 127.
     TRT_DEPRECATED virtual void setType(DataType type) noexcept = 0;
     /// Range for INT8 without calibration: both signs of the larger magnitude. Returns false unless
     /// min <= max.

@@ -17,6 +17,16 @@ int cudaFree(void *memory) {
     return success;
 }
 
+int cudaMallocAsync(void **memory, size_t bytes, void *stream) {
+    (void)stream;
+    return cudaMalloc(memory, bytes);
+}
+
+int cudaFreeAsync(void *memory, void *stream) {
+    (void)stream;
+    return cudaFree(memory);
+}
+
 int cudaMemcpy(void *to, const void *from, size_t bytes, int kind) {
     (void)kind;
     memmove(to, from, bytes);
@@ -31,6 +41,11 @@ int cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *st
 int cudaStreamCreate(void **stream) {
     *stream = malloc(1);
     return *stream == NULL ? no_memory : success;
+}
+
+int cudaStreamCreateWithFlags(void **stream, unsigned flags) {
+    (void)flags;
+    return cudaStreamCreate(stream);
 }
 
 int cudaStreamSynchronize(void *stream) {

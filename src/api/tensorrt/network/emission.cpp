@@ -9,6 +9,7 @@
 #include "ops/support/capture.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace ingot::api {
 
@@ -27,6 +28,35 @@ Emission Emission::inside(Emission& base, const void* place) {
     return e;
 }
 
+static float int8_scale(const NetworkTensor& t) {
+    float most = std::max(std::abs(t.getDynamicRangeMin()), std::abs(t.getDynamicRangeMax()));
+    return t.dynamicRangeIsSet() && most > 0 ? most / 127 : 1;
+}
+
+/// The value of an input in the type that its layers see. INT8 stands for numbers by its range.
+static Value as_seen_inside(Graph& g, const NetworkTensor& t, Value v) {
+    if (!t.cast_type) {
+        return v;
+    }
+    Value wide = ops::cast(g, v, dtype_of(*t.cast_type));
+    float scale = t.declared_type == nv::DataType::kINT8 ? int8_scale(t) : 1;
+    return scale == 1 ? wide : ops::binary(g, ExprOp::Mul, wide, static_cast<double>(scale));
+}
+
+Value as_seen_outside(Graph& g, const NetworkTensor& t, Value v) {
+    if (!t.cast_type || t.isNetworkInput()) {
+        return v;
+    }
+    DType to = dtype_of(*t.cast_type);
+    if (to != DType::I8 || !is_float(g.type(v).dtype) || !t.dynamicRangeIsSet()) {
+        return ops::cast(g, v, to);
+    }
+    Value steps = ops::binary(g, ExprOp::Div, v, static_cast<double>(int8_scale(t)));
+    Value whole = ops::unary(g, ExprOp::Round, steps);
+    Value low = ops::binary(g, ExprOp::Max, whole, -128.0);
+    return ops::cast(g, ops::binary(g, ExprOp::Min, low, 127.0), to);
+}
+
 void Emission::begin() {
     const auto& all = network_.initializers();
     for (size_t i = 0; i < all.size(); ++i) {
@@ -43,7 +73,8 @@ void Emission::begin() {
         inputs = with_fixed_sizes(std::move(inputs), *marks_.plugins->profiles);
     }
     for (size_t i = 0; i < inputs.size(); ++i) {
-        preset(*network_.inputs()[i], g_.add_input(inputs[i].first, inputs[i].second));
+        const NetworkTensor& t = *network_.inputs()[i];
+        preset(t, as_seen_inside(g_, t, g_.add_input(inputs[i].first, inputs[i].second)));
     }
 }
 

@@ -96,4 +96,7 @@ private:
     int64_t unknowns_ = 0;
 };
 
+/// The value of a network output in the type that setType() gave it; INT8 by the tensor's range.
+Value as_seen_outside(Graph& g, const NetworkTensor& t, Value v);
+
 } // namespace ingot::api

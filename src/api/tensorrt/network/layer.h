@@ -46,7 +46,7 @@ public:
     std::vector<std::string> dimension_names;
     /// For a model's input whose type has no name in the API.
     std::optional<DType> exact_type;
-    /// The type that a network output is cast to.
+    /// The type that a network output is cast to; the type in which layers see an input.
     std::optional<nv::DataType> cast_type;
 
     void setName(const char* name) noexcept override;

@@ -94,7 +94,7 @@ Graph Network::build(const Emission::Marks& marks) const {
         require(t.producer() == nullptr || places_of(t).empty(), ErrorCode::InvalidArgument,
                 "output ", t.quoted(),
                 " lies inside a loop or conditional; lead it out by an output layer");
-        g.add_output(t.name(), t.cast_type ? ops::cast(g, v, dtype_of(*t.cast_type)) : v);
+        g.add_output(t.name(), as_seen_outside(g, t, v));
     };
     for (const NetworkTensor* t : outputs_) {
         add(*t);

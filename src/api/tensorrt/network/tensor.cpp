@@ -121,6 +121,13 @@ void NetworkTensor::setType(nv::DataType type) noexcept {
         require(isNetworkInput() || isNetworkOutput(), ErrorCode::InvalidArgument, "tensor ",
                 quoted(), " is neither an input nor an output of the network; add a cast layer");
         if (isNetworkInput()) {
+            // Without strong types, layers keep the type they were made for, as in TensorRT.
+            nv::DataType inside = cast_type.value_or(declared_type);
+            bool kept = inside == nv::DataType::kFLOAT &&
+                        !network_.getFlag(nv::NetworkDefinitionCreationFlag::kSTRONGLY_TYPED) &&
+                        (type == nv::DataType::kHALF || type == nv::DataType::kBF16 ||
+                         type == nv::DataType::kINT8);
+            cast_type = kept ? std::optional(inside) : std::nullopt;
             declared_type = type;
             exact_type.reset();
         } else {
