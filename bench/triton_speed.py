@@ -3,12 +3,15 @@
 """Ingot's backend in a real Triton Inference Server under load, beside `ingot bench` of the same engines.
 
   triton_speed.py --perf-analyzer FILE --out FILE.json [--rows a,b] [--seconds S] [--device cuda|cpu]
+                  [--model bert_base_dynamo|small] [--instances 1,2] [--delays 0,500,2000] [--server-cores N]
 
 `FILE` is the program of the PyPI package perf-analyzer (2.60.0; it needs glibc 2.38), which makes the load. The server
 is found as by the tests (INGOT_TRITON, else .deps/triton), the models are those of shared/models (INGOT_SHARED).
-Every row is a ratio of figures taken in this run; docs/serving.md says what is aimed at.
+Every row is a ratio of figures taken in this run; docs/serving.md says what is aimed at. With --server-cores the
+server has the first N cores and the load the others: on shared cores 64 clients take time from what they measure.
 """
 import argparse
+import contextlib
 import csv
 import json
 import os
@@ -29,7 +32,37 @@ from models import model_file  # noqa: E402
 BERT, RESNET = "bert_base_dynamo", "resnet50"
 BATCH = 32
 QUEUE_DELAY_US = 500
-SHAPES = {BERT: {"input_ids": (128,), "attention_mask": (128,)}, RESNET: {"input": (3, 224, 224)}}
+SMALL, WIDE = "small", "wide"  # of this file: little work; little work and BERT's 384 KiB of output a row
+SHAPES = {BERT: {"input_ids": (128,), "attention_mask": (128,)}, RESNET: {"input": (3, 224, 224)},
+          SMALL: {"x": (64,)}, WIDE: {"x": (16,)}}
+FINE_BUCKETS = "1,2,4,8,12,16,20,24,28,32"
+CLIENTS = 64
+
+
+@contextlib.contextmanager
+def on_cores(cores):
+    """Programs started inside run on these cores; empty: on all."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores or before)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def write_product(path, inner, outer):
+    """An ONNX model y = relu(x w) of float32 rows."""
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+    weights = np.full((inner, outer), 1 / inner, np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Relu", ["p"], ["y"])], "product",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", inner])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", outer])],
+        [numpy_helper.from_array(weights, "w")])
+    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), path)
+    return path
 
 
 class Bench:
@@ -38,6 +71,15 @@ class Bench:
         self.kind = "KIND_CPU" if options.device == "cpu" else "KIND_GPU"
         self.engines = {}
         self.servers = 0
+        cores = sorted(os.sched_getaffinity(0))
+        self.server_cores = set(cores[:options.server_cores])
+        self.client_cores = set(cores[options.server_cores:]) if options.server_cores else set()
+
+    def model(self, name):
+        if name in (SMALL, WIDE):
+            inner, outer = (64, 64) if name == SMALL else (16, 128 * 768)
+            return write_product(self.folder / f"{name}.onnx", inner, outer)
+        return model_file(name)
 
     def engine(self, name, rows):
         """An engine for 1 to `rows` rows."""
@@ -46,7 +88,7 @@ class Bench:
             shapes = {word: ",".join(f"{tensor}:{'x'.join(map(str, (count, *sizes)))}"
                                      for tensor, sizes in SHAPES[name].items())
                       for word, count in (("min", 1), ("opt", rows), ("max", rows))}
-            ingot_command.build(model_file(name), path,
+            ingot_command.build(self.model(name), path,
                                 ["--fp16", *(f"--{word}Shapes={text}" for word, text in shapes.items())])
             self.engines[name, rows] = path
         return self.engines[name, rows]
@@ -63,7 +105,14 @@ class Bench:
 
     def server(self, environment=None):
         self.servers += 1
-        return triton_server.Server(self.folder / f"server{self.servers}", environment=environment)
+        server = triton_server.Server(self.folder / f"server{self.servers}", environment=environment)
+        start = server.start
+
+        def start_on_its_cores():
+            with on_cores(self.server_cores):
+                start()
+        server.start = start_on_its_cores
+        return server
 
     def group(self, count):
         return f"instance_group {{ kind: {self.kind} count: {count} }}\n"
@@ -84,7 +133,8 @@ class Bench:
                    "--stability-percentage", "999", "--percentile", "99", "-f", str(out)]
         for key, value in how.items():
             command += [f"--{key.replace('_', '-')}", str(value)]
-        done = subprocess.run(list(map(str, command)), text=True, capture_output=True, timeout=120)
+        with on_cores(self.client_cores):
+            done = subprocess.run(list(map(str, command)), text=True, capture_output=True, timeout=120)
         if not out.is_file():
             raise RuntimeError(f"{' '.join(map(str, command))}\n{(done.stdout + done.stderr)[-1500:]}")
         row = next(csv.DictReader(out.open(encoding="utf-8")))
@@ -105,20 +155,74 @@ def client_median(bench):
     return out
 
 
+def statistics(server, model):
+    """The server's sums of a model: requests, runs, and nanoseconds of each step of requests."""
+    found = json.loads(server.call(f"/v2/models/{model}/stats")[0])["model_stats"][0]
+    steps = ("success", "queue", "compute_input", "compute_infer", "compute_output")
+    return {"rows": found["inference_count"], "runs": found["execution_count"],
+            "requests": found["inference_stats"]["success"]["count"],
+            **{step: found["inference_stats"][step]["ns"] for step in steps}}
+
+
+def observed_load(bench, server, model, **how):
+    """The load's figures with the server's own view of the same time: the mean batch, and the mean milliseconds
+    of a request in each step. What the client waits beyond `success` is the front end's and its own."""
+    before = statistics(server, model)
+    rate, p50, p99 = bench.load(server, model, **how)
+    change = {key: value - before[key] for key, value in statistics(server, model).items()}
+    out = {"a_second": rate, "p50_ms": p50, "p99_ms": p99,
+           "batch": round(change["rows"] / max(change["runs"], 1), 2)}
+    for step in ("success", "queue", "compute_input", "compute_infer", "compute_output"):
+        out[f"{step}_ms"] = round(change[step] / max(change["requests"], 1) * 1e-6, 4)
+    return out
+
+
+def loaded(bench, server, name, file, config, **how):
+    """The observed load of a model that is there for it alone."""
+    server.add(name, file, config)
+    server.load(name)
+    try:
+        return observed_load(bench, server, name, concurrency_range=CLIENTS, **how)
+    finally:
+        server.unload(name)
+
+
+def dynamic(delay, buckets=None):
+    more = f'parameters {{ key: "buckets" value {{ string_value: "{buckets}" }} }}\n' if buckets else ""
+    return f"max_batch_size: {BATCH}\ndynamic_batching {{ max_queue_delay_microseconds: {delay} }}\n" + more
+
+
 def throughput(bench):
-    """BERT, 64 clients: dynamic batching beside batches of 1 (goal 4) and `ingot bench` (goal 0.80)."""
+    """64 clients: dynamic batching beside batches of 1 (goal 4) and `ingot bench` (goal 0.80), for each number of
+    instances, delay and choice of buckets. The best setting is the row's figure; all are in the report."""
+    name, options = bench.options.model, bench.options
+    engine = bench.engine(name, BATCH)
+    alone = BATCH / (bench.latency_ms(name, BATCH, transfers=False) * 1e-3)
+    settings = [(count, delay, buckets) for buckets in (None, FINE_BUCKETS) for count in options.instances
+                for delay in options.delays]
+    found = []
     with bench.server() as server:
-        bench.add_bert(server, "dynamic")
-        bench.add_bert(server, "single", batching=False)
-        for name in ("dynamic", "single"):
-            server.load(name)
-        dynamic, _, dynamic_p99 = bench.load(server, "dynamic", concurrency_range=64)
-        single, _, _ = bench.load(server, "single", concurrency_range=64)
-        runs = re.search(r'ingot_runs\{model="dynamic",version="1"\} (\S+)', server.metrics()).group(1)
-    alone = BATCH / (bench.latency_ms(BERT, BATCH, transfers=False) * 1e-3)
-    return {"dynamic_a_second": dynamic, "single_a_second": single, "bench_a_second": alone,
-            "by_batch_1": dynamic / single, "by_bench": dynamic / alone, "p99_ms": dynamic_p99,
-            "runs": float(runs)}
+        single = loaded(bench, server, "single", engine, bench.group(2) + "max_batch_size: 1\n")
+        print("throughput single", json.dumps(single), flush=True)
+        for i, (count, delay, buckets) in enumerate(settings):
+            one = loaded(bench, server, f"dynamic{i}", engine, bench.group(count) + dynamic(delay, buckets))
+            found.append({"instances": count, "delay_us": delay, "buckets": buckets or "default", **one,
+                          "by_batch_1": one["a_second"] / single["a_second"],
+                          "by_bench": one["a_second"] / alone})
+            print("throughput", json.dumps(found[-1]), flush=True)
+    best = max(found, key=lambda one: one["a_second"])
+    return {"model": name, "bench_a_second": alone, "single": single, "best": best, "settings": found}
+
+
+def front_end(bench):
+    """64 clients of models with hardly any work: what server and load reach at most, with small answers and with
+    answers of BERT's size."""
+    out = {}
+    with bench.server() as server:
+        for name in (SMALL, WIDE):
+            out[name] = loaded(bench, server, name, bench.engine(name, BATCH),
+                               bench.group(2) + dynamic(QUEUE_DELAY_US))
+    return out
 
 
 def tail(bench):
@@ -226,8 +330,8 @@ def memory(bench):
             "ratio": used[4] / expected if expected else None}
 
 
-ROWS = {"client": client_median, "throughput": throughput, "tail": tail, "second": second_load, "ready": ready,
-        "memory": memory}
+ROWS = {"client": client_median, "front_end": front_end, "throughput": throughput, "tail": tail,
+        "second": second_load, "ready": ready, "memory": memory}
 
 
 def main():
@@ -237,6 +341,11 @@ def main():
     p.add_argument("--rows", default=",".join(ROWS))
     p.add_argument("--seconds", type=float, default=4, help="of each measurement")
     p.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
+    numbers = lambda text: [int(n) for n in text.split(",")]  # noqa: E731
+    p.add_argument("--model", default=BERT, choices=(BERT, SMALL), help="of the row throughput")
+    p.add_argument("--instances", type=numbers, default=[1, 2], help="of the row throughput")
+    p.add_argument("--delays", type=numbers, default=[0, 500, 2000], help="of the row throughput, microseconds")
+    p.add_argument("--server-cores", type=int, default=0, help="0: server and load share all cores")
     options = p.parse_args()
     report = {"device": options.device, "seconds_of_a_measurement": options.seconds}
     with tempfile.TemporaryDirectory() as folder:
