@@ -241,6 +241,35 @@ def test_a_kill_at_any_change_of_a_file_leaves_the_old_or_the_new(engine, tmp_pa
     assert kills >= 10 and new >= 1
 
 
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="system calls have other numbers")
+def test_a_disk_that_is_full_from_any_call_on_leaves_the_old_version(engine, tmp_path):
+    """It is full from the first call on that needs room, then from the second, until one goes through."""
+    old, refusals = tmp_path / "old", 0
+    old.mkdir()
+    publish(engine, old, "digits")
+    before = files(old)
+    for at in range(1000):
+        repository = tmp_path / str(at) / "models"
+        repository.mkdir(parents=True)
+        shutil.copytree(old, repository, dirs_exist_ok=True)
+        log = tmp_path / "log"
+        refused, code = killed_calls.run_on_a_full_disk(
+            [ingot_command.binary(), "export-triton", engine, "--repository", repository, "--name",
+             "digits", "--buckets", "1"], at, log)
+        now = served(repository, "digits")
+        assert files(repository)[f"digits/{now}/model.engine"] == engine.read_bytes()
+        if refused == 0:
+            assert (code, now) == (0, 2)
+            break
+        refusals += 1
+        if now == 1:
+            assert code == 1, log.read_text()
+            assert "No space left on device" in log.read_text()
+            found = files(repository)
+            assert {name: found[name] for name in before} == before
+    assert refusals >= 5
+
+
 def test_loading_waits_until_ready_and_restores_on_failure(engine, tmp_path):
     triton_server.needed()
     with triton_server.Server(tmp_path / "good") as good, \
