@@ -67,7 +67,12 @@ struct GpuInfo {
 std::vector<GpuInfo> find_gpus(std::string& problem);
 std::shared_ptr<DeviceMemory> open_gpu(int32_t ordinal);
 
+/// Which memory of the host a simulated GPU copies in the order of a stream.
+enum class HostCopies { kANY, kPINNED_ALONE };
 /// Memory that only the plugin can access: any other access crashes at once. At most 2 GiB.
-std::shared_ptr<DeviceMemory> simulated_gpu(size_t bytes = 2ULL << 30U);
+/// With kPINNED_ALONE a copy in a stream's order from or to pageable memory fails (Internal): the
+/// driver would make the caller, and other threads of the context, wait for it.
+std::shared_ptr<DeviceMemory> simulated_gpu(size_t bytes = 2ULL << 30U,
+                                            HostCopies copies = HostCopies::kANY);
 
 } // namespace ingot

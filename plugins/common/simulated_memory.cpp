@@ -23,7 +23,8 @@ constexpr size_t alignment = 256;
 class SimulatedMemory final : public DeviceMemory {
 public:
     /// `room` bytes of it can be allocated.
-    explicit SimulatedMemory(size_t room) : room_(std::min(room, space)) {
+    SimulatedMemory(size_t room, HostCopies copies)
+        : room_(std::min(room, space)), copies_(copies) {
         int file = memfd_create("ingot_simulated_gpu", MFD_CLOEXEC);
         require(file >= 0 && ftruncate(file, static_cast<off_t>(space)) == 0, ErrorCode::Device,
                 "the simulated GPU has no memory");
@@ -82,12 +83,27 @@ public:
         free_.emplace(at, bytes);
     }
     void* allocate_pinned(size_t bytes) override {
-        return ::operator new(bytes + 1, std::align_val_t(alignment));
+        void* memory = ::operator new(bytes + 1, std::align_val_t(alignment));
+        try {
+            std::lock_guard<std::mutex> lock(mutex_);
+            pinned_.emplace(static_cast<std::byte*>(memory), bytes);
+        } catch (...) {
+            ::operator delete(memory, std::align_val_t(alignment));
+            throw;
+        }
+        return memory;
     }
     void release_pinned(void* memory) noexcept override {
+        std::lock_guard<std::mutex> lock(mutex_);
+        pinned_.erase(static_cast<std::byte*>(memory));
         ::operator delete(memory, std::align_val_t(alignment));
     }
-    void copy(void* target, const void* source, size_t bytes, void*) override {
+    void copy(void* target, const void* source, size_t bytes, void* stream) override {
+        if (stream != nullptr && copies_ == HostCopies::kPINNED_ALONE) {
+            require(is_quick(target, bytes) && is_quick(source, bytes), ErrorCode::Internal,
+                    "a copy of ", bytes,
+                    " bytes in a stream's order has pageable memory on a side");
+        }
         std::memmove(engine_address(target), engine_address(const_cast<void*>(source)), bytes);
     }
     void set_zero(void* target, size_t bytes, void*) override {
@@ -95,12 +111,15 @@ public:
     }
     // Every call completes before it returns; handles only have to be distinct.
     void* create_stream(bool) override {
+        void* stream = allocate_pinned(1);
         std::lock_guard<std::mutex> lock(mutex_);
-        return *streams_.insert(allocate_pinned(1)).first;
+        return *streams_.insert(stream).first;
     }
     void release_stream(void* stream) noexcept override {
-        std::lock_guard<std::mutex> lock(mutex_);
-        streams_.erase(stream);
+        {
+            std::lock_guard<std::mutex> lock(mutex_);
+            streams_.erase(stream);
+        }
         release_pinned(stream);
     }
     void wait_for_stream(void*) override {}
@@ -126,19 +145,36 @@ public:
     void* engine_stream(void*) const override { return nullptr; }
 
 private:
+    /// Whether it is the GPU's, or pinned.
+    bool is_quick(const void* memory, size_t bytes) {
+        const auto* at = static_cast<const std::byte*>(memory);
+        if (at >= shown_ && at < shown_ + space) {
+            return true;
+        }
+        std::lock_guard<std::mutex> lock(mutex_);
+        auto behind = pinned_.upper_bound(const_cast<std::byte*>(at));
+        if (behind == pinned_.begin()) {
+            return false;
+        }
+        auto [begin, size] = *std::prev(behind);
+        return at + bytes <= begin + size;
+    }
+
     std::byte* shown_ = nullptr;
     std::byte* real_ = nullptr;
     std::mutex mutex_;
     size_t room_;
+    HostCopies copies_;
     std::map<size_t, size_t> free_; // offset -> bytes
     std::map<size_t, size_t> used_;
     std::set<void*> streams_;
+    std::map<std::byte*, size_t> pinned_;
 };
 
 } // namespace
 
-std::shared_ptr<DeviceMemory> simulated_gpu(size_t bytes) {
-    return std::make_shared<SimulatedMemory>(bytes);
+std::shared_ptr<DeviceMemory> simulated_gpu(size_t bytes, HostCopies copies) {
+    return std::make_shared<SimulatedMemory>(bytes, copies);
 }
 
 } // namespace ingot

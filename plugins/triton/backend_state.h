@@ -14,7 +14,8 @@ namespace ingot::triton {
 /// Memory of the GPUs in use, one object for each. Safe from any thread.
 class Gpus {
 public:
-    /// Whether GPUs are simulated in host memory, for tests: INGOT_SIMULATED_GPU=1.
+    /// Whether GPUs are simulated in host memory, for tests: INGOT_SIMULATED_GPU=1, of
+    /// INGOT_SIMULATED_GPU_MEMORY bytes.
     static bool are_simulated();
     /// Errors: Device, saying why the GPU cannot be used.
     std::shared_ptr<DeviceMemory> open(int32_t ordinal);

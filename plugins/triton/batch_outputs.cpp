@@ -74,7 +74,7 @@ void Batch::write_output(Pending& p, const char* name, int64_t first_row, int64_
     require(!on_gpu || runner_.gpu() != nullptr, ErrorCode::Unsupported, "output '", name,
             "' is wanted in memory of GPU ", memory_id, ", and this instance runs on the CPU");
     if (slice.bytes > 0) {
-        runner_.read_output(slice.output, slice.offset, target, slice.bytes, on_gpu);
+        runner_.read_output(slice.output, slice.offset, target, slice.bytes, memory);
     }
 }
 
@@ -94,7 +94,7 @@ void Batch::write_state(Pending& p, const StateTensor& state, int64_t first_row,
     require(!on_gpu || runner_.gpu() != nullptr, ErrorCode::Unsupported, "state '", state.output,
             "' lies in memory of GPU ", memory_id, ", and this instance runs on the CPU");
     if (slice.bytes > 0) {
-        runner_.read_output(slice.output, slice.offset, target, slice.bytes, on_gpu);
+        runner_.read_output(slice.output, slice.offset, target, slice.bytes, memory);
     }
     p.states.push_back(made);
 }

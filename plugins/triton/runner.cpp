@@ -33,6 +33,21 @@ int copying_threads() {
     return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, most));
 }
 
+/// Calls f(offset, bytes, parts) for the parts that lie one behind another in the staging memory.
+template <class Parts, class F>
+void for_each_stretch(Parts parts, const F& f) {
+    for (size_t first = 0; first < parts.size();) {
+        size_t begin = parts[first].offset;
+        size_t end = begin;
+        size_t last = first;
+        while (last < parts.size() && parts[last].offset == end) {
+            end += parts[last++].bytes;
+        }
+        f(begin, end - begin, parts.subspan(first, last - first));
+        first = last;
+    }
+}
+
 } // namespace
 
 void Buffer::Free::operator()(std::byte* p) const {
@@ -126,6 +141,8 @@ void Runner::make_context(const ModelConfig& config) {
     }
     for (const EngineTensor& t : engine_->outputs) {
         outputs_.push_back(std::make_unique<OutputMemory>(t.on_host ? nullptr : device_.get()));
+        output_staging_.emplace_back(device_.get(), true);
+        output_parts_.emplace_back();
         if (!context_->setOutputAllocator(t.name.c_str(), outputs_.back().get())) {
             errors_.raise("an output cannot be given memory");
         }
@@ -157,22 +174,15 @@ std::byte* Runner::input_memory(size_t input, size_t bytes) {
 /// parts have some KiB, for each of which a transfer would take longer than the copy.
 void Runner::send_parts(size_t input) {
     std::byte* staging = staging_[input].data();
-    for (size_t first = 0; first < parts_.size();) {
-        size_t begin = parts_[first].offset;
-        size_t end = begin;
-        size_t last = first;
-        while (last < parts_.size() && parts_[last].offset == end) {
-            end += parts_[last++].bytes;
-        }
-        copy_parts(std::span(parts_).subspan(first, last - first), staging);
-        gpu()->copy(inputs_[input].data() + begin, staging + begin, end - begin, stream_);
-        first = last;
-    }
+    for_each_stretch(Parts(parts_), [&](size_t begin, size_t bytes, Parts parts) {
+        copy_parts(parts, staging, Direction::kTO_STAGING);
+        gpu()->copy(inputs_[input].data() + begin, staging + begin, bytes, stream_);
+    });
     parts_.clear();
 }
 
 /// Parts that lie one behind another.
-void Runner::copy_parts(std::span<const Part> parts, std::byte* staging) {
+void Runner::copy_parts(Parts parts, std::byte* staging, Direction direction) {
     constexpr int64_t bytes_per_thread = int64_t{64} << 10;
     size_t begin = parts.front().offset;
     size_t bytes = parts.back().offset + parts.back().bytes - begin;
@@ -184,7 +194,12 @@ void Runner::copy_parts(std::span<const Part> parts, std::byte* staging) {
         for (auto p = behind - 1; p != parts.end() && p->offset < high; ++p) {
             size_t at = std::max(low, p->offset);
             size_t stop = std::min(high, p->offset + p->bytes);
-            std::memcpy(staging + at, p->source + (at - p->offset), stop - at);
+            std::byte* pageable = p->pageable + (at - p->offset);
+            if (direction == Direction::kTO_STAGING) {
+                std::memcpy(staging + at, pageable, stop - at);
+            } else {
+                std::memcpy(pageable, staging + at, stop - at);
+            }
         }
     });
 }
@@ -196,7 +211,8 @@ void Runner::write_input(size_t input, size_t offset, const void* source, size_t
         return;
     }
     if (!takes_host_memory(input) && memory == TRITONSERVER_MEMORY_CPU) {
-        parts_.push_back({offset, static_cast<const std::byte*>(source), bytes});
+        auto* pageable = static_cast<std::byte*>(const_cast<void*>(source));
+        parts_.push_back({offset, pageable, bytes});
     } else if (!takes_host_memory(input)) {
         gpu()->copy(target, source, bytes, stream_);
     } else if (memory == TRITONSERVER_MEMORY_GPU) {
@@ -220,6 +236,9 @@ void Runner::complete_input(size_t input, size_t offset, size_t bytes) {
 }
 
 void Runner::run(const Shapes& shapes, const std::vector<const void*>& addresses) {
+    for (std::vector<Part>& parts : output_parts_) {
+        parts.clear(); // of a run that was not waited for
+    }
     for (size_t i = 0; i < shapes.size(); ++i) {
         const char* name = engine_->inputs[i].name.c_str();
         const void* address = addresses[i];
@@ -246,12 +265,38 @@ void Runner::run(const Shapes& shapes, const std::vector<const void*>& addresses
 }
 
 void Runner::read_output(size_t output, size_t offset, void* target, size_t bytes,
-                         bool on_gpu) const {
+                         TRITONSERVER_MemoryType memory) {
     const Buffer& from = outputs_[output]->buffer();
-    if (from.gpu() != nullptr || on_gpu) {
+    if (from.gpu() != nullptr && memory == TRITONSERVER_MEMORY_CPU) {
+        reserve_output_staging(output);
+        output_parts_[output].push_back({offset, static_cast<std::byte*>(target), bytes});
+    } else if (from.gpu() != nullptr || memory == TRITONSERVER_MEMORY_GPU) {
         gpu()->copy(target, from.data() + offset, bytes, stream_);
     } else {
         std::memcpy(target, from.data() + offset, bytes);
+    }
+}
+
+void Runner::reserve_output_staging(size_t output) {
+    output_staging_[output].reserve(outputs_[output]->buffer().bytes());
+}
+
+/// A transfer into pageable memory would keep this thread in the driver until the run is complete,
+/// and with it the runs and copies of other instances. Through pinned memory only the copy itself
+/// is left to the host, in parallel, while another instance's batch runs.
+void Runner::fetch_outputs() {
+    for (size_t i = 0; i < output_parts_.size(); ++i) {
+        const std::byte* memory = outputs_[i]->buffer().data();
+        for_each_stretch(Parts(output_parts_[i]), [&](size_t begin, size_t bytes, Parts) {
+            gpu()->copy(output_staging_[i].data() + begin, memory + begin, bytes, stream_);
+        });
+    }
+    gpu()->wait_for_stream(stream_);
+    for (size_t i = 0; i < output_parts_.size(); ++i) {
+        for_each_stretch(Parts(output_parts_[i]), [&](size_t, size_t, Parts parts) {
+            copy_parts(parts, output_staging_[i].data(), Direction::kFROM_STAGING);
+        });
+        output_parts_[i].clear();
     }
 }
 
@@ -269,9 +314,9 @@ int64_t Runner::bytes() const {
     return static_cast<int64_t>(bytes);
 }
 
-void Runner::wait() const {
+void Runner::wait() {
     if (device_ != nullptr) {
-        gpu()->wait_for_stream(stream_);
+        fetch_outputs();
     }
 }
 
@@ -312,6 +357,11 @@ void Runner::warm_one(const Shapes& shapes) {
     for (int i = 0; i < (device_ == nullptr ? 1 : warm_runs_on_gpu); ++i) {
         run(shapes, addresses);
         wait();
+    }
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+        if (outputs_[i]->buffer().gpu() != nullptr) {
+            reserve_output_staging(i);
+        }
     }
 }
 

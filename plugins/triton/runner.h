@@ -94,10 +94,11 @@ public:
     void complete_input(size_t input, size_t offset, size_t bytes);
     /// Runs; on a GPU it only begins. `addresses` of all inputs. Errors: what the engine reports.
     void run(const Shapes& shapes, const std::vector<const void*>& addresses);
-    /// Copies from an output after the run; complete when wait() returns.
-    void read_output(size_t output, size_t offset, void* target, size_t bytes, bool on_gpu) const;
+    /// Copies from an output after the run; complete when wait() returns. Errors: OutOfMemory.
+    void read_output(size_t output, size_t offset, void* target, size_t bytes,
+                     TRITONSERVER_MemoryType memory);
     /// Waits until the run and all copies are complete. Errors: Device.
-    void wait() const;
+    void wait();
     /// Whether these shapes were run before, so that nothing is planned for them.
     bool is_prepared(const Shapes& shapes) const { return prepared_.count(shapes) != 0; }
     // The shape in the last run, until the next.
@@ -108,12 +109,16 @@ private:
     bool warm_shapes(int64_t rows, Shapes& shapes, std::string& reason) const;
     void warm_one(const Shapes& shapes);
     struct Part {
-        size_t offset;
-        const std::byte* source;
+        size_t offset;       // in the staging memory
+        std::byte* pageable; // of an input: only read
         size_t bytes;
     };
+    using Parts = std::span<const Part>;
+    enum class Direction { kTO_STAGING, kFROM_STAGING };
     void send_parts(size_t input);
-    void copy_parts(std::span<const Part> parts, std::byte* staging);
+    void reserve_output_staging(size_t output);
+    void fetch_outputs();
+    void copy_parts(Parts parts, std::byte* staging, Direction direction);
 
     std::shared_ptr<const Engine> engine_;
     std::unique_ptr<DeviceAllocator> device_;
@@ -132,6 +137,8 @@ private:
     std::vector<Part> parts_;     // of the present input, in pageable memory
     ThreadPool copiers_;
     std::vector<std::unique_ptr<OutputMemory>> outputs_;
+    std::vector<Buffer> output_staging_;          // pinned, for targets in pageable memory
+    std::vector<std::vector<Part>> output_parts_; // of each output, until wait()
     std::set<Shapes> prepared_;
     double preparing_seconds_ = 0;
     std::unique_ptr<nvinfer1::IExecutionContext> context_;

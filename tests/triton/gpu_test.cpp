@@ -3,6 +3,10 @@
 #include "plugins/triton/model.h"
 #include "tests/triton/scene.h"
 
+#include <unistd.h>
+
+#include <fstream>
+
 namespace ingot::triton {
 namespace {
 
@@ -115,6 +119,51 @@ TEST_F(TritonOnAGpu, LargeBodiesInManyPiecesArriveWhole) {
     }
 }
 
+// The simulated GPU refuses stream-ordered copies into pageable memory. Requests that leave an
+// output out, or want it on the GPU, leave gaps between those that are fetched together.
+TEST_F(TritonOnAGpu, OutputsForPageableMemoryComeThroughPinnedMemory) {
+    Scene scene(row_engine(1 << 16), R"({"parameters":{"buckets":{"string_value":"none"}}})");
+    ASSERT_EQ(start(scene), "");
+    std::shared_ptr<DeviceMemory> gpu = memory(scene);
+    FakeHost::get().gpu_allocate = [&](size_t bytes) { return gpu->allocate(bytes); };
+    for (int64_t rows : {1, 7, 5462, 12'001}) { // 64 KiB are 5461.33 rows of 'twice'
+        SCOPED_TRACE(rows);
+        auto a = row_request(rows, 1);
+        auto b = row_request(rows, 2);
+        auto without = row_request(3, 3);
+        without->outputs = {"sum"};
+        auto there = row_request(2, 4);
+        there->output_memory = TRITONSERVER_MEMORY_GPU;
+        auto c = row_request(rows, 5);
+        ASSERT_EQ(scene.execute({a.get(), b.get(), without.get(), there.get(), c.get()}), "");
+        bring_back(*there, *gpu);
+        for (const auto& r : {&a, &b, &without, &there, &c}) {
+            expect_right(**r);
+        }
+    }
+    FakeHost::get().gpu_allocate = nullptr;
+}
+
+/// Bytes of the simulated GPU while it lives.
+class Room {
+public:
+    explicit Room(size_t bytes) {
+        setenv("INGOT_SIMULATED_GPU_MEMORY", str(bytes).c_str(),
+               1); // NOLINT(concurrency-mt-unsafe)
+    }
+    ~Room() { unsetenv("INGOT_SIMULATED_GPU_MEMORY"); } // NOLINT(concurrency-mt-unsafe)
+    Room(const Room&) = delete;
+    Room& operator=(const Room&) = delete;
+};
+
+int64_t resident_bytes() {
+    std::ifstream file("/proc/self/statm");
+    int64_t all = 0;
+    int64_t pages = 0;
+    file >> all >> pages;
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
 /// Bytes of GPU memory that the model's metric shows.
 double device_bytes() {
     return FakeHost::get().values.at("ingot_device_bytes{model=model,version=1}");
@@ -171,6 +220,58 @@ TEST_F(TritonOnAGpu, EveryRowCountGetsItsAnswer) {
             expect_right(*r);
         }
     }
+}
+
+TEST_F(TritonOnAGpu, TooLittleMemoryAtLoadRefusesTheModelAlone) {
+    Room room(1024); // an instance needs 1792 bytes
+    Scene scene(row_engine(64));
+    EXPECT_EQ(start(scene), "4 instance 'model_0': IExecutionContext::enqueueV3: the allocator of "
+                            "output 'twice' gave no memory for 768 bytes");
+    EXPECT_EQ(device_bytes(), 0);
+}
+
+TEST_F(TritonOnAGpu, TooLittleMemoryAtARunRefusesTheRequestAlone) {
+    Room room(4096);
+    Scene scene(row_engine(1 << 16), R"({"parameters":{"buckets":{"string_value":"1"}}})");
+    ASSERT_EQ(start(scene), "");
+    for (int round = 0; round < 3; ++round) {
+        auto large = row_request(1000, 1);
+        ASSERT_EQ(scene.execute({large.get()}), "");
+        EXPECT_TRUE(large->answered_error);
+        EXPECT_EQ(large->code, TRITONSERVER_ERROR_UNAVAILABLE);
+        EXPECT_EQ(large->text, "the simulated GPU has no 12032 bytes left");
+        auto small = row_request(4, 2);
+        ASSERT_EQ(scene.execute({small.get()}), "");
+        expect_right(*small);
+    }
+}
+
+TEST_F(TritonOnAGpu, AThousandLoadsHalfOfThemFailingGiveTheirBytesBack) {
+    Scene scene(row_engine(64));
+    ASSERT_EQ(start(scene, 0), "");
+    FakeHost& host = FakeHost::get();
+    double before = device_bytes();
+    int failed = 0;
+    int64_t resident = 0;
+    for (int load = 0; load < 1000; ++load) {
+        TRITONBACKEND_ModelInstance instance;
+        instance.model = &scene.model;
+        instance.kind = TRITONSERVER_INSTANCEGROUPKIND_GPU;
+        host.calls = 0;
+        host.failing_call = load % 2 == 0 ? 0 : 1 + load / 2 % 4; // of the calls that it makes
+        std::string text = text_of(TRITONBACKEND_ModelInstanceInitialize(&instance));
+        host.failing_call = 0;
+        failed += text.empty() ? 0 : 1;
+        if (instance.state != nullptr) {
+            EXPECT_EQ(text_of(TRITONBACKEND_ModelInstanceFinalize(&instance)), "");
+        }
+        EXPECT_EQ(device_bytes(), before) << load;
+        if (load == 99) {
+            resident = resident_bytes();
+        }
+    }
+    EXPECT_EQ(failed, 500);
+    EXPECT_LT(resident_bytes() - resident, int64_t{2} << 20);
 }
 
 TEST_F(TritonOnAGpu, ARequestThatIsWrongFailsAlone) {
