@@ -5,6 +5,8 @@ provider, memory of the device bound, compiled models, many sessions. Prints JSO
 something is wrong. With INGOT_SIMULATED_GPU=1 the GPU is simulated.
 
   onnxruntime_gpu.py LIBRARY [MODEL...]
+  onnxruntime_gpu.py LIBRARY --make-contexts FOLDER [MODEL...]   compiles models, on a machine without a GPU
+  onnxruntime_gpu.py LIBRARY --contexts FOLDER [MODEL...]        runs what was compiled there
 """
 import json
 import os
@@ -180,9 +182,48 @@ def free_bytes():
         return None
 
 
+def make_contexts(library, folder, names):
+    """FOLDER/MODEL_ctx.onnx with their engines, made for a virtual GPU."""
+    onnxruntime.register_execution_provider_library("contexts.virtual", str(pathlib.Path(library).resolve()))
+    device, = [d for d in onnxruntime.get_ep_devices()
+               if d.ep_name == NAME and d.device.metadata.get("is_virtual") == "1"]
+    folder.mkdir(parents=True, exist_ok=True)
+    report = {}
+    for name in names or sorted(MODELS):
+        target = folder / f"{name}_ctx.onnx"
+        try:
+            onnxruntime.ModelCompiler(options_for(device), str(model_file(name)),
+                                      embed_compiled_data_into_model=False).compile_to_file(str(target))
+            report[name] = {"bytes": sum(p.stat().st_size for p in folder.glob(f"{name}_ctx*"))}
+        except Exception as e:  # pylint: disable=broad-except
+            report[name] = {"failed": str(e)[-800:]}
+    print(json.dumps(report))
+    return 1 if any("failed" in r for r in report.values()) else 0
+
+
+def run_contexts(device, folder, names):
+    """Those of make_contexts(), against ONNX Runtime's CPU provider on the models themselves."""
+    report = {}
+    for name in names or sorted(p.name[:-len("_ctx.onnx")] for p in folder.glob("*_ctx.onnx")):
+        try:
+            made = session(device, folder / f"{name}_ctx.onnx")
+            cpu = onnxruntime.InferenceSession(str(model_file(name)), providers=["CPUExecutionProvider"])
+            report[name] = {"error": max(worst_error(made.run(None, feeds), cpu.run(None, feeds))
+                                         for feeds in map(MODELS[name].make_inputs, MODELS[name].checks))}
+        except Exception as e:  # pylint: disable=broad-except
+            report[name] = {"failed": str(e)[-800:]}
+    good = bool(report) and all(r.get("error", LIMIT + 1) <= LIMIT for r in report.values())
+    print(json.dumps(report | {"good": good}))
+    return 0 if good else 1
+
+
 def main():
     library, *names = sys.argv[1:]
+    if names[:1] == ["--make-contexts"]:
+        return make_contexts(library, pathlib.Path(names[1]), names[2:])
     device = register(library)
+    if names[:1] == ["--contexts"]:
+        return run_contexts(device, pathlib.Path(names[1]), names[2:])
     report = {"onnxruntime": onnxruntime.__version__, "device": dict(device.ep_metadata),
               "vendor": device.device.vendor, "hardware": dict(device.device.metadata)}
     good = True

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real architectures in ONNX Runtime on the provider: whole, cut at each Softmax, and as compiled
-models without weights. Every run compares a few small ones; INGOT_ALL_MODELS=1 all of shared/models,
+"""Real architectures in ONNX Runtime on the provider: whole, cut at each Softmax, as compiled
+models without weights, and compiled on a machine that has no GPU. Every run compares a few small ones; INGOT_ALL_MODELS=1 all of shared/models,
 which takes 20 GB of memory."""
 import os
 
@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from models import MODELS, model_file, shared_models
-from onnxruntime_plugin import NAME, assigned, onnxruntime, session, session_options
+from onnxruntime_plugin import NAME, assigned, device, library, onnxruntime, session, session_options
 
 SHARED = shared_models()
 if SHARED is None:
@@ -77,3 +77,24 @@ def test_compiled_model_without_weights_is_small_and_agrees(name, tmp_path):
     made = session(target, entries={"ep.context_source_model_path": str(path)})
     feeds = cases(model)[0]
     compare(made.run(None, feeds), expected(path, feeds))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_context_made_without_a_gpu_runs_here(name, tmp_path):
+    """Compiled for a GPU that is none, by the same library under another name."""
+    device()
+    onnxruntime.register_execution_provider_library("made.virtual", str(library()))
+    try:
+        virtual, = [d for d in onnxruntime.get_ep_devices()
+                    if d.ep_name == NAME and d.device.metadata.get("is_virtual") == "1"]
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        options.add_provider_for_devices([virtual], {})
+        model, path, target = MODELS[name], model_file(name), tmp_path / "m_ctx.onnx"
+        onnxruntime.ModelCompiler(options, str(path)).compile_to_file(str(target))
+    finally:
+        onnxruntime.unregister_execution_provider_library("made.virtual")
+    assert [n.op_type for n in onnx.load(target, load_external_data=False).graph.node] == ["EPContext"]
+    made = session(target)
+    for feeds in cases(model):
+        compare(made.run(None, feeds), expected(path, feeds))
