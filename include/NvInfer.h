@@ -47,7 +47,7 @@ public:
     /// The engine ready to run, without a way through bytes. The caller deletes it.
     virtual ICudaEngine* buildEngineWithConfig(INetworkDefinition& network,
                                                IBuilderConfig& config) noexcept = 0;
-    /// Whether a build would find every layer and setting supported; what is not is reported.
+    /// Whether a build would find every layer and setting supported; the others are reported.
     virtual bool isNetworkSupported(const INetworkDefinition& network,
                                     const IBuilderConfig& config) const noexcept = 0;
     virtual ILogger* getLogger() const noexcept = 0;

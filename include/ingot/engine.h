@@ -131,8 +131,8 @@ public:
 /// deleted by the caller at any time; contexts keep what they need of it alive. Thread safety:
 /// const methods and createExecutionContext(), createRuntimeConfig() and createEngineInspector()
 /// from any thread. Changing methods (set..., load..., refitting) must not meet any other call.
-/// Errors: a tensor name that is not an input or output is reported; what is returned then is said
-/// below, else 0, false, nullptr or Dims with nbDims == -1.
+/// Errors: a tensor name that is not an input or output is reported; the call then returns the
+/// value said below, else 0, false, nullptr or Dims with nbDims == -1.
 class ICudaEngine : public INoCopy {
 public:
     virtual ~ICudaEngine() noexcept = default;

@@ -59,7 +59,7 @@ ingotSlimModel(const void* model, std::size_t size, const char* path,
 
 namespace ingot {
 
-/// Simplifies a model: folds constants, fuses, drops what is dead or there twice. Inputs, outputs
+/// Simplifies a model: folds constants, fuses, drops dead nodes and duplicates. Inputs, outputs
 /// and opset stay, results too. Safe from any thread.
 /// \param model, size the ONNX file's bytes; nullptr and 0: `path` is read.
 /// \param path of the file, for external data and messages; nullptr: the model has none.

@@ -59,8 +59,8 @@ size_t character_size(std::string_view text, size_t at) {
     return is_overlong || is_outside ? 0 : size;
 }
 
-/// A message with '?' for what is not UTF-8: a name in a damaged model may be anything, and Python
-/// drops a message that it cannot decode.
+/// A message with '?' for bytes that are not UTF-8: a name in a damaged model may be anything, and
+/// Python drops a message that it cannot decode.
 std::string readable(std::string_view text) {
     std::string out;
     for (size_t at = 0; at < text.size();) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backends there are, and what is known of their devices before anything runs on them: the one
-// header of src/backends for other folders.
+// Lists the backends and answers questions about their devices before anything runs on them: the
+// one header of src/backends for other folders.
 #pragma once
 
 #include "plan/backend.h"

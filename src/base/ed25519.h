@@ -28,8 +28,8 @@ struct Ed25519PrivateKey {
     ~Ed25519PrivateKey();
 };
 
-/// Of "-----BEGIN PRIVATE KEY-----" (PKCS #8, not encrypted). Errors: InvalidArgument, which says
-/// what was found and how to make a key.
+/// Reads one "-----BEGIN PRIVATE KEY-----" (PKCS #8, not encrypted). Errors: InvalidArgument, which
+/// names the kind of text found and how to make a key.
 Ed25519PrivateKey private_key_from_pem(std::string_view text);
 /// Reads one "-----BEGIN PUBLIC KEY-----". Errors: InvalidArgument.
 Ed25519PublicKey public_key_from_pem(std::string_view text);

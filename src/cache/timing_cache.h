@@ -34,7 +34,7 @@ struct TimedProblem {
     size_t best = 0;       // the row that the cache keeps
 };
 
-/// Hears what is timed. Called by the thread that times; may throw.
+/// Receives each timing. Called by the thread that times; may throw.
 class TimingListener {
 public:
     virtual ~TimingListener() = default;

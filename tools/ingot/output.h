@@ -4,10 +4,10 @@
 
 namespace ingot::tool {
 
-/// From here on control characters in what is printed to stdout, which models and file names may
-/// hold, are written as \xNN; line ends and tabs stay.
+/// From here on stdout gets control characters, which models and file names may hold, as \xNN;
+/// line ends and tabs stay.
 void filter_stdout();
-/// Writes out what is left. False, and a message, when anything could not be written.
+/// Flushes stdout. False, and a message, when anything could not be written.
 bool end_stdout();
 
 } // namespace ingot::tool

@@ -9,7 +9,7 @@
 
 namespace ingot::tool {
 
-/// Of --for: 0 for the CPU, else a GPU's compute capability; nullopt where it is not given. Errors:
+/// Reads --for: 0 for the CPU, else a GPU's compute capability; nullopt without --for. Errors:
 /// InvalidArgument.
 std::optional<int> target_capability(const Options& o);
 /// The shapes of --shapes; else the opt shapes of the profile. Errors: InvalidArgument.

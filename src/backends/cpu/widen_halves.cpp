@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// widen_halves: what the graph computes in f16 and bf16 is computed, and kept between nodes, in
-// f32, for which there are fast loops on every CPU. Constants are converted once; the graph's
-// inputs and outputs, and what is only moved or read by ops of which a rounding is the point
-// (comparisons, casts to integers, quantisation, sorting), keep their types and values.
+// widen_halves: nodes that compute in f16 and bf16 compute in f32, which has fast loops on every
+// CPU, and pass f32 to each other. Constants are converted once. The graph's inputs and outputs
+// keep their types and values, and so do values that are only moved, or read by ops that depend on
+// the rounding (comparisons, casts to integers, quantisation, sorting).
 #include "backends/cpu/expr_program.h"
 #include "base/thread_pool.h"
 #include "ir/rewrite.h"

@@ -100,7 +100,7 @@ std::string tensor_text(const InterfaceTensor& t, bool batched) {
     std::vector<int64_t> dims(t.dims.begin() + (batched ? 1 : 0), t.dims.end());
     std::string text = str("  { name: ", quote(t.name), " data_type: ", t.type, " dims: [ ",
                            dims.empty() ? "1" : list_text(dims), " ]");
-    // The server takes no tensor without sizes; the backend knows what is meant without a batch.
+    // The server refuses a tensor without sizes; without a batch the backend reads [1] as a scalar.
     return text + (dims.empty() && batched ? " reshape { shape: [ ] }" : "") + " }";
 }
 

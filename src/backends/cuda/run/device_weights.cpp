@@ -79,7 +79,7 @@ std::byte* Weights::reserve(size_t bytes) {
         size_t size = std::max(bytes, slab_bytes_);
         int64_t left = memory_.available();
         if (left >= 0 && static_cast<size_t>(left) < size) {
-            size = bytes; // no room for what is to come
+            size = bytes; // no room for later pieces
         }
         slabs_.reserve(slabs_.size() + 1);
         std::byte* slab = memory_.allocate(static_cast<int64_t>(size));
