@@ -163,8 +163,8 @@ struct ChunkColumns {
 };
 
 /// A warp's rows of a tile: `use` counts panels.
-DEVICE void finish_tile(const Sums& sums, u32 memory, u32 ends, u32 use, int n0, int warp, int lane,
-                        const Geometry& g EPI_PARAMS) {
+DEVICE void epilogue_of_tile(const Sums& sums, u32 memory, u32 ends, u32 use, int n0, int warp,
+                             int lane, const Geometry& g EPI_PARAMS) {
     // Rows 0..7 of 16, then the others, of 8 columns; the same of the next 8: as matrices come.
     int row = warp * 16 + (lane & 15), side = lane >> 4;
     int n = n0 + (lane & 3) * 2;
@@ -311,7 +311,7 @@ KERNEL void __launch_bounds__(consumers + 128, 1)
             end_main_loop();
         if (i == 0)
             grid_wait();
-        finish_tile(sums, memory_of, mine, (u32)i * panels, (int)place_of(t, g, patch).n0, warp,
-                    lane, g EPI_PASS);
+        epilogue_of_tile(sums, memory_of, mine, (u32)i * panels, (int)place_of(t, g, patch).n0,
+                         warp, lane, g EPI_PASS);
     }
 }

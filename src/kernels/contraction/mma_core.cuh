@@ -184,8 +184,8 @@ struct Tile {
     }
 };
 
-DEVICE void finish(const Sums& sums, u8* memory, const Tile& t, int splits, ACC* partial,
-                   const Geometry& g, OUT* out EPI_PARAMS) {
+DEVICE void store_by_epilogue(const Sums& sums, u8* memory, const Tile& t, int splits, ACC* partial,
+                              const Geometry& g, OUT* out EPI_PARAMS) {
     Warp warp;
     ACC* tile = (ACC*)memory;
     RowsFrom rows = {t.m, g.m};

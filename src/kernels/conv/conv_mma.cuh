@@ -146,5 +146,5 @@ KERNEL void __launch_bounds__(threads, 1)
     Copies copies(x, weights, memory, t, g, w);
     Sums sums;
     multiply(sums, smem_addr(memory), t.begin, t.end, copies);
-    finish(sums, memory, t, splits, partial, g, out EPI_PASS);
+    store_by_epilogue(sums, memory, t, splits, partial, g, out EPI_PASS);
 }

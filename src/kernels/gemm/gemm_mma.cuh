@@ -96,5 +96,5 @@ KERNEL void __launch_bounds__(threads, 1)
     Copies copies(a, b, memory, t, g);
     Sums sums;
     multiply(sums, smem_addr(memory), t.begin, t.end, copies);
-    finish(sums, memory, t, splits, partial, g, out EPI_PASS);
+    store_by_epilogue(sums, memory, t, splits, partial, g, out EPI_PASS);
 }

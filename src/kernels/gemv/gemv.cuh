@@ -71,5 +71,5 @@ KERNEL void __launch_bounds__(256)
         }
 #endif
     }
-    t.finish(acc, (ACC*)memory, share, g, out EPI_PASS);
+    t.store_by_epilogue(acc, (ACC*)memory, share, g, out EPI_PASS);
 }

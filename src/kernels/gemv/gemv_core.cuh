@@ -36,8 +36,8 @@ struct Gemv {
         sync();
     }
 
-    DEVICE void finish(const ACC (&acc)[MR][NR], ACC* sums, int share, const Geometry& g,
-                       OUT* out EPI_PARAMS) const {
+    DEVICE void store_by_epilogue(const ACC (&acc)[MR][NR], ACC* sums, int share, const Geometry& g,
+                                  OUT* out EPI_PARAMS) const {
         gather(acc, sums);
         int m = lane / NR;
         i64 n = n0 + lane % NR;

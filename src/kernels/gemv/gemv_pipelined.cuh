@@ -6,7 +6,7 @@
 constexpr int per_load = 16 / sizeof(TB);
 constexpr int chunk = CHUNK / sizeof(TB);
 constexpr int slot_bytes = NR * CHUNK;
-constexpr int ring_warps = 8;
+constexpr int pipelined_warps = 8;
 constexpr int bars_bytes = 512;
 constexpr int keep = 8; // units whose sums are stored together
 constexpr int sums_of_row = keep * NR;
@@ -210,8 +210,9 @@ KERNEL void __launch_bounds__(256, 2)
     u32 unit = (warp * gridDim.x + blockIdx.x) * per_warp;
     const u32 end = unit + per_warp < units ? unit + per_warp : units;
     const u8* slots = memory + warp * stages * slot_bytes;
-    ACC* sums = (ACC*)(memory + ring_warps * stages * slot_bytes) + warp * (MR * sums_of_row);
-    u8* after = memory + ring_warps * (stages * slot_bytes + MR * sums_of_row * (int)sizeof(ACC));
+    ACC* sums = (ACC*)(memory + pipelined_warps * stages * slot_bytes) + warp * (MR * sums_of_row);
+    u8* after =
+        memory + pipelined_warps * (stages * slot_bytes + MR * sums_of_row * (int)sizeof(ACC));
     const u32 bars = smem_addr(after) + warp * stages * 8;
     TA* x = (TA*)(after + bars_bytes);
     Feed feed = {b, smem_addr(slots), bars, stages, 0, unit, end, 0, {}};
@@ -229,7 +230,8 @@ KERNEL void __launch_bounds__(256, 2)
             feed.next(g);
 #if NORM
     // The memory of the sums is free until the rows arrive.
-    take_rows(x, (float*)(memory + ring_warps * stages * slot_bytes), a, scale, bias, epsilon, g);
+    take_rows(x, (float*)(memory + pipelined_warps * stages * slot_bytes), a, scale, bias, epsilon,
+              g);
 #else
     take_rows(x, a, g);
 #endif

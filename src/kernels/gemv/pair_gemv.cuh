@@ -5,8 +5,8 @@ static_assert(NR % 2 == 0, "whole pairs");
 struct PairGemv : Gemv {
     DEVICE PairGemv(const Geometry& g, int share) : Gemv(g, share) {}
 
-    DEVICE void finish(const ACC (&acc)[MR][NR], ACC* sums, int share, const Geometry& g,
-                       OUT* out EPI_PARAMS) const {
+    DEVICE void store_by_epilogue(const ACC (&acc)[MR][NR], ACC* sums, int share, const Geometry& g,
+                                  OUT* out EPI_PARAMS) const {
         gather(acc, sums);
         int first = 2 * lane, m = first / NR;
         i64 n = n0 + first % NR;

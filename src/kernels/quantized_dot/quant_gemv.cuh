@@ -91,5 +91,5 @@ KERNEL void __launch_bounds__(256, MR == 1 ? 3 : 2)
         }
 #endif
     }
-    t.finish(acc, (ACC*)memory, share, g, out EPI_PASS);
+    t.store_by_epilogue(acc, (ACC*)memory, share, g, out EPI_PASS);
 }

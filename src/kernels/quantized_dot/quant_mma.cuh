@@ -107,5 +107,5 @@ KERNEL void __launch_bounds__(threads, 1)
     Copies copies(a, q, scales, zeros, memory, t, blocks, g);
     Sums sums;
     multiply(sums, smem_addr(memory), t.begin, t.end, copies);
-    finish(sums, memory, t, splits, partial, g, out EPI_PASS);
+    store_by_epilogue(sums, memory, t, splits, partial, g, out EPI_PASS);
 }

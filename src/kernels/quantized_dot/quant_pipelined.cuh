@@ -14,7 +14,7 @@ constexpr int tile_bytes = 2048;
 constexpr int four = 512 / Q_BITS;              // elements that four lanes read of a column at once
 constexpr int pieces = four / 32;               // of 8 elements, for each of them
 [[maybe_unused]] constexpr int part = four / 4; // elements of a lane
-constexpr int ring_warps = 8;
+constexpr int pipelined_warps = 8;
 constexpr int sums_bytes = 8192;
 constexpr int zeros_bytes = 512; // of zeros that stand for rows
 
@@ -246,12 +246,13 @@ struct Result {
         ACC v[VEC];
 #pragma unroll
         for (int k = 0; k < VEC; k++) {
-            float parts[ring_warps], total = 0.0f; // all on their way before the first is added
+            float parts[pipelined_warps],
+                total = 0.0f; // all on their way before the first is added
 #pragma unroll
-            for (int p = 0; p < ring_warps; p++)
+            for (int p = 0; p < pipelined_warps; p++)
                 parts[p] = p < share ? sums[sum + p * MR * tile_columns + k] : 0.0f;
 #pragma unroll
-            for (int p = 0; p < ring_warps; p++)
+            for (int p = 0; p < pipelined_warps; p++)
                 total += parts[p];
             v[k] = BLOCK || Q_BITS == 16 ? total : total * scale[k];
         }
@@ -363,7 +364,7 @@ KERNEL void __launch_bounds__(256, BLOCK&& MR > 4 ? 1 : 2)
     const u32 number = group * gridDim.x + blockIdx.x;
     u32 unit = number * few + (number < more ? number : more);
     const u32 end = unit + few + (number < more ? 1u : 0u);
-    const int ring = ring_warps * stages;
+    const int ring = pipelined_warps * stages;
     u8* extras = memory + ring * tile_bytes;
     u8* after = extras + ring * extra_bytes;
     float* sums = (float*)after;
