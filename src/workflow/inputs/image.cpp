@@ -24,12 +24,16 @@ struct DecoderMemory {
         return std::realloc(block, bytes);
     }
 };
-thread_local DecoderMemory decoder_memory;
+
+DecoderMemory& decoder_memory() {
+    thread_local DecoderMemory memory;
+    return memory;
+}
 
 } // namespace
 
-#define STBI_MALLOC(bytes) decoder_memory.resized(nullptr, bytes)
-#define STBI_REALLOC(block, bytes) decoder_memory.resized(block, bytes)
+#define STBI_MALLOC(bytes) decoder_memory().resized(nullptr, bytes)
+#define STBI_REALLOC(block, bytes) decoder_memory().resized(block, bytes)
 #define STBI_FREE(block) std::free(block)
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC
@@ -82,7 +86,7 @@ Picture decode(const std::string& path, int channels) {
     int height = 0;
     int found = 0;
     const auto* raw = reinterpret_cast<const unsigned char*>(bytes.data());
-    decoder_memory = {1 << 20, 0};
+    decoder_memory() = {1 << 20, 0};
     bool known =
         stbi_info_from_memory(raw, static_cast<int>(bytes.size()), &width, &height, &found) != 0;
     require(known, ErrorCode::InvalidArgument, path,
@@ -91,13 +95,13 @@ Picture decode(const std::string& path, int channels) {
                static_cast<uint64_t>(channels), bytes.size());
     // Channels of two bytes each, twice; whole blocks of JPEG; the compressed data in one piece.
     size_t pixels = (static_cast<size_t>(width) + 64) * (static_cast<size_t>(height) + 64);
-    decoder_memory = {std::max(16 * pixels, 2 * bytes.size()) + (1 << 16), 0};
+    decoder_memory() = {std::max(16 * pixels, 2 * bytes.size()) + (1 << 16), 0};
     unsigned char* p = stbi_load_from_memory(raw, static_cast<int>(bytes.size()), &width, &height,
                                              &found, channels);
-    require(p != nullptr || decoder_memory.refused == 0, ErrorCode::InvalidArgument, path,
+    require(p != nullptr || decoder_memory().refused == 0, ErrorCode::InvalidArgument, path,
             ": the compressed data of ", bytes.size(), " bytes is for more than the picture's ",
-            width, "x", height, " pixels: it needs ", decoder_memory.refused, " bytes at once, ",
-            decoder_memory.most, " are allowed; the file is damaged or hostile");
+            width, "x", height, " pixels: it needs ", decoder_memory().refused, " bytes at once, ",
+            decoder_memory().most, " are allowed; the file is damaged or hostile");
     require(p != nullptr, ErrorCode::InvalidArgument, path,
             ": cannot decode the picture: ", stbi_failure_reason());
     Picture out{height, width, channels, {}};
