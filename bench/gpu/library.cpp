@@ -3,13 +3,17 @@
 // are timed in one process. Every function returns 0, or 1 with a message in `ingot_bench_error`.
 #include "backends/backends.h"
 #include "backends/cuda/options.h"
+#include "base/json.h"
+#include "cache/timing_cache.h"
 #include "engine/engine.h"
 #include "workflow/build.h"
 #include "workflow/inputs/inputs.h"
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
+#include <fstream>
 
 namespace {
 
@@ -23,6 +27,50 @@ struct Session {
     std::vector<Tensor> inputs;
     std::vector<Tensor> outputs;
 };
+
+/// Appends what the tuner times to a file, a problem a line, as JSON: times in nanoseconds.
+class TimingWriter : public plan::TimingListener {
+public:
+    explicit TimingWriter(const std::string& path) : out_(path, std::ios::app) {
+        require(out_.good(), ErrorCode::InvalidArgument, "'", path, "' cannot be written");
+    }
+    void timed(const plan::TimedProblem& p) override {
+        constexpr double ns_per_us = 1000;
+        Json line;
+        line.set("problem", p.problem);
+        line.set("layer", p.layer);
+        Json& rows = line.set("candidates", Json::list());
+        for (const plan::TimedProblem::Row& r : p.rows) {
+            Json& row = rows.add();
+            row.set("tactic", r.tactic);
+            row.set("expected_ns", std::llround(r.expected_us * ns_per_us));
+            row.set("ns", std::llround(r.us * ns_per_us));
+        }
+        out_ << line.dump() << std::endl;
+    }
+    void missed(const std::string&, const std::string&) override {}
+
+private:
+    std::ofstream out_;
+};
+
+/// Makes the sessions that write to one file share a timing cache, so that a problem is timed once.
+void time_tactics(CudaOptions& own, const std::string& file, double budget_ms) {
+    struct Shared {
+        std::shared_ptr<plan::TimingCache> cache = std::make_shared<plan::TimingCache>("");
+        std::shared_ptr<TimingWriter> writer;
+    };
+    static std::map<std::string, Shared> by_file;
+    Shared& shared = by_file[file];
+    if (shared.writer == nullptr) {
+        shared.writer = std::make_shared<TimingWriter>(file);
+        shared.cache->listen(shared.writer);
+    }
+    own.tune = Tune::Full;
+    own.tune_budget_ms = budget_ms;
+    own.timing_cache = shared.cache;
+    own.record_graphs = false;
+}
 
 template <class F>
 int guarded(const F& f) {
@@ -44,7 +92,8 @@ INGOT_BENCH_API const char* ingot_bench_error() {
 }
 
 /// Loads an engine file and compiles it for the GPU; `options` is a list of words: "notf32",
-/// "nograph", "nocache", "without=PASS" (repeatable), "timeline=FILE", and at the end
+/// "nograph", "nocache", "without=PASS" (repeatable), "timeline=FILE", "tune=FILE" (every problem's
+/// tactics are timed before its first run, and the file gets a line each), and at the end
 /// "tactic=NAME".
 INGOT_BENCH_API int ingot_bench_open(const char* path, const char* options, void** session) {
     return guarded([&] {
@@ -65,6 +114,10 @@ INGOT_BENCH_API int ingot_bench_open(const char* path, const char* options, void
         }
         if (size_t at = words.find("timeline="); at != std::string::npos) {
             own.timeline_file = words.substr(at + 9, words.find(' ', at) - at - 9);
+        }
+        if (size_t at = words.find("tune="); at != std::string::npos) {
+            constexpr double budget_ms = 600000;
+            time_tactics(own, words.substr(at + 5, words.find(' ', at) - at - 5), budget_ms);
         }
         if (size_t at = words.find("tactic="); at != std::string::npos) {
             own.force_tactic = words.substr(at + 7);
