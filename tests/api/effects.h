@@ -7,6 +7,8 @@
 #include "api/network_fixture.h"
 #include "ingot.h"
 
+#include <set>
+
 namespace ingot::test {
 
 using Flag = nv::BuilderFlag;
@@ -94,6 +96,16 @@ struct Message {
 /// on.
 inline const std::string none = ": accepted, no effect, because ";
 inline const std::string anyway = ": nothing changes, because ";
+
+/// The classes whose setters configure builds, loading and runs. Those of all other classes in the
+/// list of the public surface define layers and tensors.
+inline const std::set<std::string> configured = {
+    "IBuilder",        "IBuilderConfig",     "IOptimizationProfile", "IParser",
+    "IParserRefitter", "IRuntime",           "IRuntimeConfig",       "ICudaEngine",
+    "IRefitter",       "IEngineInspector",   "IExecutionContext",    "ISerializationConfig",
+    "IOnnxConfig",     "INetworkDefinition", "IPluginRegistry"};
+/// The classes that applications derive from: their setters are called by the library.
+inline const std::set<std::string> derived = {"IPluginCreator", "IPluginV2", "IPluginV3OneRuntime"};
 
 /// For every setting without effect.
 std::vector<Message> messages();

@@ -195,6 +195,17 @@ std::vector<Message> config_messages() {
         of_config(
             "setInt8Calibrator", [](C& c) { c.setInt8Calibrator(&calibrator); },
             none + "kINT8 is not set"),
+        {"ingot::addSampleInputs",
+         [](Scene& s) {
+             std::array<float, 8> values{};
+             HostTensor x{};
+             x.dims = dims({2, 4});
+             x.type = nv::DataType::kFLOAT;
+             x.data = values.data();
+             EXPECT_TRUE(addSampleInputs(*s.config, &x, 1));
+             s.build();
+         },
+         "ingot::addSampleInputs" + none + "kFP16 is not set"},
         {"IBuilderConfig::setCalibrationProfile",
          [](Scene& s) {
              nv::IOptimizationProfile* p = s.builder->createOptimizationProfile();

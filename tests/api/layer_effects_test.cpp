@@ -78,13 +78,7 @@ TEST(LayerEffects, EverySetterIsWalked) {
         std::string source = read_text_file(str(source_dir(), "/tests/", test.substr(0, colon)));
         EXPECT_NE(source.find(test.substr(colon + 2)), std::string::npos) << setter << ": " << test;
     }
-    // Setters of objects that build, load and run: effects_test.cpp; of plugins: plugins_test.cpp.
-    const std::set<std::string> apart = {
-        "IBuilder",        "IBuilderConfig",     "IOptimizationProfile", "IParser",
-        "IParserRefitter", "IRuntime",           "IRuntimeConfig",       "ICudaEngine",
-        "IRefitter",       "IEngineInspector",   "IExecutionContext",    "ISerializationConfig",
-        "IOnnxConfig",     "INetworkDefinition", "IPluginCreator",       "IPluginRegistry",
-        "IPluginV2",       "IPluginV3OneRuntime"};
+    // effects_test.cpp walks the setters of `configured`, plugins_test.cpp calls the others.
     std::istringstream text(read_text_file(source_dir() + "/tests/api/surface.def"));
     size_t count = 0;
     for (std::string line; std::getline(text, line);) {
@@ -96,7 +90,7 @@ TEST(LayerEffects, EverySetterIsWalked) {
         std::string type = line.substr(0, comma);
         type = type.substr(type.rfind("::") + 2);
         std::string name = line.substr(comma + 2, end - comma - 2);
-        if (name.starts_with("set") && !apart.contains(type)) {
+        if (name.starts_with("set") && !configured.contains(type) && !derived.contains(type)) {
             ++count;
             EXPECT_TRUE(known.contains(type + "::" + name)) << type << "::" << name;
         }

@@ -201,6 +201,12 @@ TEST(ApiSurface, OnnxConfigKeepsWhatItIsGiven) {
     EXPECT_EQ(config->getVerbosityLevel(), 2);
     config->setModelDtype(nvinfer1::DataType::kHALF);
     EXPECT_EQ(config->getModelDtype(), nvinfer1::DataType::kHALF);
+    config->setTextFileName("model.txt");
+    config->setFullTextFileName("whole.txt");
+    config->setPrintLayerInfo(true);
+    EXPECT_STREQ(config->getTextFileName(), "model.txt");
+    EXPECT_STREQ(config->getFullTextFileName(), "whole.txt");
+    EXPECT_TRUE(config->getPrintLayerInfo());
 }
 
 } // namespace

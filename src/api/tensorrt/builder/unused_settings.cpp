@@ -155,6 +155,9 @@ void log_unused_settings(const BuilderConfig& config) {
                        u.reason);
         }
     }
+    if (!config.samples.empty() && !config.has(Flag::kFP16)) {
+        log_unused(config.report(), "ingot::addSampleInputs", false, "kFP16 is not set");
+    }
 }
 
 void log_unused_settings(const Network& network, const BuilderConfig& config) {
