@@ -254,12 +254,12 @@ int blocks_by_registers(const WgmmaTile& t, const Epilogue& f, bool conv) {
 
 } // namespace
 
-WgmmaTile fitted(const WgmmaTile& tile, const Contraction& c, int64_t tiles, int splits,
+WgmmaTile fitted(const WgmmaTile& tile, const Contraction& c, int64_t count, int splits,
                  const Arch& arch) {
-    WgmmaTile t = with_deep_ring(tile, c, tiles * splits, splits, arch);
+    WgmmaTile t = with_deep_ring(tile, c, count * splits, splits, arch);
     t.early = reads_early(t) && store_width(c) == 8;
     // Where blocks share an SM, the room may be missing for one of them.
-    t.apart = t.early && tiles * splits <= arch.sms;
+    t.apart = t.early && count * splits <= arch.sms;
     t.apart = t.apart && t.shared_bytes() <= arch.shared_per_block;
     return t;
 }
