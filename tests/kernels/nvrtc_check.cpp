@@ -27,7 +27,7 @@ namespace ingot::test {
 
 namespace {
 
-constexpr size_t most_ptx = 64 * 1024;
+constexpr size_t most_ptx = 104 * 1024;
 // The C library's slow path for large arguments of sin, cos and tan keeps this much in local
 // memory; kernels that call them do not pay for it otherwise.
 constexpr int trigonometry_bytes = 40;
