@@ -10,7 +10,7 @@
 // barriers. EARLY: the epilogue's operands are read before the main loop.
 constexpr int tile_bytes = tile_m * tile_pitch * 4, depth = 4;
 constexpr int end_bytes = tile_bytes + (EARLY ? 0 : depth * 40 * consumers); // of two operands
-constexpr int bar_at = ST * stage_bytes > end_bytes ? ST * stage_bytes : end_bytes;
+constexpr int bar_at = ST * stage_bytes > end_bytes ? ST* stage_bytes : end_bytes;
 
 #if RESIDENT
 /// One thread loads both operands; B goes first where it is constant.
@@ -65,7 +65,8 @@ DEVICE void stage_tile(float* tile, const Sums& sums, int row, int lane) {
 KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), BLOCKS)
     gemm_wgmma(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
                OUT* __restrict__ out, i32 splits, i32 b_constant, i32 a_batched, i32 b_batched,
-               float epsilon, i32 tile_at CONV_PARAMS, const __grid_constant__ Geometry g EPI_PARAMS) {
+               float epsilon, i32 tile_at CONV_PARAMS,
+               const __grid_constant__ Geometry g EPI_PARAMS) {
     SHARED(memory);
     u32 ring = smem_addr(memory), full = ring + bar_at;
     int tid = threadIdx.x, group = tid >> 7;
