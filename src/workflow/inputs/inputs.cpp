@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 namespace ingot {
 
@@ -119,7 +120,10 @@ Tensor random_tensor(DType dtype, const Shape& shape, uint64_t seed, std::string
 std::vector<std::pair<std::string, Shape>> known_shapes(const InputSource& source) {
     std::vector<std::pair<std::string, Shape>> out = source.shapes;
     for (const auto& [name, path] : source.files) {
-        if (path.ends_with(".npy") && given_shape(source, name) == nullptr) {
+        // A file that is missing is an error where inputs are read, after that of an unknown name.
+        std::error_code ignored;
+        if (path.ends_with(".npy") && given_shape(source, name) == nullptr &&
+            std::filesystem::exists(path, ignored)) {
             out.emplace_back(name, read_npy_shape(path));
         }
     }
