@@ -78,6 +78,10 @@ bool WgmmaTile::takes(const Contraction& c, int64_t steps, int splits, bool tma_
     if (ping_pong && bn > 128 && c.a.dtype == DType::F32) {
         return false;
     }
+    // A row of the tile has to fit across the threads that store it.
+    if (!ping_pong && bn / store_width(c) > 128 * groups) {
+        return false;
+    }
     bool splittable = blocks == 1 && resident == 0 && !ping_pong && steps >= int64_t{2} * splits;
     return (splits == 1 || splittable) && (!ping_pong || vector_columns(c));
 }
@@ -240,15 +244,18 @@ WgmmaTile with_deep_ring(WgmmaTile t, const Contraction& c, int64_t blocks, int 
 }
 
 /// The blocks that registers allow an SM: more than one where a thread that reads early needs few.
-int blocks_by_registers(const WgmmaTile& t, const Epilogue& f, bool conv) {
+int blocks_by_registers(const WgmmaTile& t, const Contraction& c, bool conv, bool centred) {
     if (t.resident > 0 || !reads_early(t) || t.groups > 1) {
         return std::max(1, t.resident);
     }
     int64_t words = 2; // where a row goes, then its operands and where they are
-    for (const Operand& o : f.operands) {
+    for (const Operand& o : c.epilogue.operands) {
         words += 2 + bit_width(o.dtype) / 4;
     }
-    int64_t most_words = conv ? 72 : 88;
+    // Walking more axes takes registers too.
+    bool plain =
+        !conv && !centred && c.batch.rank() == 1 && c.rows.rank() == 1 && c.columns.rank() == 1;
+    int64_t most_words = plain ? 88 : 72;
     return t.bn / 2 + rows_of_thread(t) * words <= most_words ? 2 : 1;
 }
 
@@ -278,7 +285,7 @@ Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t count, int
         "\"\n", wide ? "#define WGMMA_TF32\n" : "", "#define SLAB_K ", slab_elements(c.a.dtype),
         "\n#define NC ", t.groups, "\n#define MB ", t.blocks, "\n#define BN ", t.bn,
         "\n#define ST ", t.stages, "\n#define DEEP ", t.k_blocks, "\n#define RESIDENT ", t.resident,
-        "\n#define BLOCKS ", blocks_by_registers(t, c.epilogue, conv > 0), "\n#define EARLY ",
+        "\n#define BLOCKS ", blocks_by_registers(t, c, conv > 0, centred), "\n#define EARLY ",
         t.early ? 1 : 0, "\n#define PING_PONG ", t.ping_pong ? 1 : 0, "\n#define CONV ", conv,
         "\n#define BATCHED ", conv == 0 && c.batches() > 1 ? 1 : 0, "\n", text.defines);
     if (centred) {

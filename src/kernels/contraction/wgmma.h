@@ -48,7 +48,7 @@ struct WgmmaTile {
     /// A tile of sums in shared memory, and where it begins.
     int64_t tile_bytes() const { return int64_t{bm()} * (bn + 8) * 4; }
     int64_t tile_at() const {
-        return apart ? std::max(ring_bytes(), tile_bytes()) + 16 * stages : 0;
+        return apart ? std::max(ring_bytes(), tile_bytes()) + int64_t{16} * stages : 0;
     }
     int64_t ring_bytes() const { return int64_t{stages} * k_blocks * 128 * (bm() + bn); }
     /// For contraction_variants: a missing addend is no full operand.
