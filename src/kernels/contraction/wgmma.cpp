@@ -22,7 +22,7 @@ constexpr WgmmaTile tiles[] = {
     {1, 48, 6, 1, 0.155, 0.11, 1, 0, false, 1.1},
     {1, 96, 6, 1, 0.18, 0.18},
     {1, 128, 5, 1, 0.20, 0.20},
-    {1, 144, 5, 1, 0.25, 0.25},
+    {1, 144, 5, 1, 0.195, 0.195},
     {2, 192, 4, 1, 0.48, 0.48},
     {2, 144, 5, 1, 0.34, 0.34, 1, 0, false, 0.9},
     {2, 128, 3, 1, 0.50, 0.32, 1, 2, false, 0.95},
@@ -142,11 +142,11 @@ BlockTime block_time(const WgmmaTile& t, const Epilogue& f, const Loops& rows, c
     double per_area = 1.5 + (f.operands.empty() ? 0.0 : 0.5) + 0.4 * varying;
     // Four warps store it instead of eight, in panels.
     double slower = t.ping_pong ? 3.2 : 1;
-    // Each scheduler has one warp.
-    double functions = t.ping_pong ? 0
-                                   : t.bm() * t.bn / 128.0 *
-                                         (epilogue_instructions(f) - plain_instructions) /
-                                         (arch.clock_ghz * 1e3);
+    // Each scheduler has one warp; the numbers of wider blocks were measured with such functions.
+    double functions = t.groups > 1 ? 0
+                                    : t.bm() * t.bn / 128.0 *
+                                          (epilogue_instructions(f) - plain_instructions) /
+                                          (arch.clock_ghz * 1e3);
     return {t.groups == 1 ? 0.6 : 1.3, slower * per_area * area + functions};
 }
 
@@ -163,8 +163,8 @@ double split_us(const WgmmaTile& t, BlockTime b, int64_t count, double steps, in
     auto rounds = static_cast<double>(div_up(count, std::max<int64_t>(1, at_once)));
     int64_t vectors = int64_t{t.bm()} * t.bn / 4 / (int64_t{128} * t.groups);
     auto waits = static_cast<double>(splits * div_up(vectors, int64_t{4} * splits));
-    double sum = reads_early(t) ? 0.3 + 0.045 * t.bm() * t.bn / 256 + 0.85 * splits
-                                : 0.6 + 0.3 * waits + 0.85 * (splits - 1);
+    double sum = t.groups == 1 ? 0.3 + 0.045 * t.bm() * t.bn / 256 + 0.85 * splits
+                               : 0.6 + 0.3 * waits + 0.85 * (splits - 1);
     return rounds * (b.start + b.store / splits + steps * step + sum);
 }
 
