@@ -102,8 +102,19 @@ def run(path, fault):
             self.all.append((code, desc))
             return False
 
-    recorder = Recorder()
-    runtime = ingot.Runtime(ingot.Logger(ingot.Logger.INTERNAL_ERROR))
+    class Logger(ingot.ILogger):
+        """Keeps the errors whole: a recorder's texts end after 127 characters, as TensorRT says."""
+
+        def __init__(self):
+            super().__init__()
+            self.all = []
+
+        def log(self, severity, text):
+            if severity <= ingot.Logger.ERROR:
+                self.all.append(text)
+
+    recorder, logger = Recorder(), Logger()
+    runtime = ingot.Runtime(logger)
     runtime.engine_host_code_allowed = True
     runtime.error_recorder = recorder
     blob = path.read_bytes()
@@ -113,9 +124,10 @@ def run(path, fault):
     def step(name, action):
         """Makes a call, and notes its result and the errors that it reported."""
         recorder.clear()
+        logger.all.clear()
         result = action()
         steps.append({"call": name, "ok": bool(result), "device_error": engine.device_error,
-                      "errors": [[code.name, text] for code, text in recorder.all]})
+                      "errors": [[code.name, text] for code, text in recorder.all], "logged": list(logger.all)})
         return result
 
     def execute(context):
