@@ -27,7 +27,12 @@ namespace ingot::test {
 
 namespace {
 
-constexpr size_t most_ptx = 104 * 1024;
+/// The most PTX of a program, which bounds the time that compiling it takes. Threads that read an
+/// epilogue's operands early hold several rows of them, and have the text for each.
+size_t most_ptx(std::string_view text) {
+    bool early = text.find("#define EARLY 1") != std::string_view::npos;
+    return size_t{early ? 104U : 64U} * 1024;
+}
 // The C library's slow path for large arguments of sin, cos and tan keeps this much in local
 // memory; kernels that call them do not pay for it otherwise.
 constexpr int trigonometry_bytes = 40;
@@ -163,8 +168,8 @@ std::string faults(const NvrtcProgram& p, const Compiled& c, const kernels::Arch
     for (const char* warning : {"C7504", "C7509", "C7514"}) {
         check(c.log.find(warning) == std::string::npos, "wgmma is serialised (", warning, ')');
     }
-    check(c.ptx_bytes > 0 && c.ptx_bytes <= most_ptx, c.ptx_bytes, " bytes of PTX, at most ",
-          most_ptx);
+    check(c.ptx_bytes > 0 && c.ptx_bytes <= most_ptx(p.text), c.ptx_bytes,
+          " bytes of PTX, at most ", most_ptx(p.text));
     return out;
 }
 
@@ -196,7 +201,8 @@ bool is_known(const std::string& name, const NvrtcReport& r) {
     static const std::map<std::string, Allowance> known = read_known();
     auto it = known.find(name);
     return it != known.end() && r.only_size && r.spilled <= it->second.spilled &&
-           r.local <= it->second.local && r.ptx_bytes <= std::max(it->second.ptx_bytes, most_ptx);
+           r.local <= it->second.local &&
+           r.ptx_bytes <= std::max(it->second.ptx_bytes, most_ptx({}));
 }
 
 void append_fault(const std::string& name, const NvrtcReport& r) {
