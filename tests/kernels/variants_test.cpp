@@ -68,6 +68,22 @@ TEST(Variants, SumsWithMissingAddendsShareAProgram) {
     }
 }
 
+TEST(Variants, AnAddendThatIsNoVectorHasNoMissingOneBeside) {
+    for (const char* tactic : {"wgmma_64x64_s1", "wgmma_64x64_s3", "wgmma_256x160_s1"}) {
+        SCOPED_TRACE(tactic);
+        Graph g;
+        Value y = product(g, 150, 72, 400, "");
+        Value x = g.add_input("x", {DType::F16, {150, 1}});
+        Expr e;
+        e.op(ExprOp::Add, e.in(0, DType::F16), e.in(1, DType::F16));
+        g.add_output("y", ops::map(g, e, DType::F16, std::vector<Value>{y, x}));
+        FamilyOptions o;
+        o.tactic = tactic;
+        o.variant = 1;
+        expect_family(g, o);
+    }
+}
+
 /// conv + bias + an addend of each image or of each position.
 FamilyRun run_conv(bool by_image, const std::string& tactic, int variant) {
     Graph g;

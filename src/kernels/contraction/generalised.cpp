@@ -22,6 +22,9 @@ bool may_miss_addends(const Contraction& c) {
     const Epilogue& f = c.epilogue;
     bool begins = f.body.code[0].op == ExprOp::In && f.body.code[0].args[0] == 0;
     bool narrow = bit_width(f.type) == 16 && is_float(f.type) && f.sum_type != DType::F64;
+    for (size_t i = 0; i < f.operands.size(); ++i) { // else none is staged, and all are read
+        narrow = narrow && in_narrow_vectors(c, i);
+    }
     return begins && narrow && !c.paired() && f.operands.size() == f.addends &&
            f.addends < staged_addends && vector_columns(c);
 }

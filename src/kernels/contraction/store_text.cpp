@@ -48,6 +48,11 @@ bool vector_columns(const Contraction& c) {
     return c.columns.sizes[result_axis(c)] % most_results(c) == 0 && has_vectors(c, 0);
 }
 
+bool in_narrow_vectors(const Contraction& c, size_t operand) {
+    return bit_width(c.epilogue.operands[operand].dtype) == 16 &&
+           c.columns.stored[operand + 1].back() != 0 && has_vectors(c, operand + 1);
+}
+
 int store_width(const Contraction& c) {
     return vector_columns(c) ? vector_size : least_width(c);
 }
@@ -108,8 +113,7 @@ size_t staged_operands(const Contraction& c, int vector) {
     size_t count = c.epilogue.operands.size();
     bool all = vector == vector_size && count == 2 && !c.paired();
     for (size_t i = 0; all && i < count; ++i) {
-        all = bit_width(c.epilogue.operands[i].dtype) == 16 &&
-              c.columns.stored[i + 1].back() != 0 && has_vectors(c, i + 1);
+        all = in_narrow_vectors(c, i);
     }
     return all ? count : 0;
 }

@@ -8,6 +8,8 @@ namespace ingot::kernels {
 
 /// Whether all views stored or read at the end can be walked in vectors of 8 columns.
 bool vector_columns(const Contraction& c);
+/// Whether 8 columns of an operand of the epilogue are a vector of 16 bytes.
+bool in_narrow_vectors(const Contraction& c, size_t operand);
 /// Columns that a thread stores at a time (VEC), at most and at least.
 int store_width(const Contraction& c);
 int least_width(const Contraction& c);
