@@ -5,11 +5,11 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/process.h"
+#include "emulator/kept.h"
 #include "kernels/family.h"
 #include "source_dir.h"
 
 #include <dlfcn.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -23,8 +23,9 @@ namespace ingot::emulator {
 
 namespace {
 
-const std::string headers = source_dir() + "/tests/emulator/";
-constexpr const char* header_names[] = {"abi.h", "cuda_host.h", "ptx_host.h"};
+const std::string headers = source_dir() + "/tests/";
+constexpr const char* header_names[] = {"emulator/abi.h", "emulator/cuda_host.h",
+                                        "emulator/ptx_host.h"};
 
 // Wrap-around and type punning behave as on the GPU; misaligned vectors, out-of-range indices of
 // local arrays and excessive shifts trap.
@@ -75,7 +76,7 @@ std::string hash_of(std::string_view bytes) {
 
 const std::string& header_texts() {
     static const std::string all = [] {
-        std::string t;
+        std::string t = __VERSION__; // a newer g++ builds these sources too
         for (const char* name : header_names) {
             t += read_text_file(headers + name);
         }
@@ -184,7 +185,7 @@ std::string host_text(const std::string& text, int cc) {
     }
     out += "namespace ingot_device {\n";
     for (const char* name : header_names) {
-        out += str("#include \"", headers, name, "\"\n");
+        out += str("#include \"", name, "\"\n");
     }
     out += "#line 1 \"device_text\"\n";
     out += own;
@@ -210,7 +211,7 @@ void build(const std::string& source, const std::string& stem) {
     write_file(stem + ".cpp", std::string_view(source));
     std::vector<std::string> command{"g++"};
     command.insert(command.end(), std::begin(flags), std::end(flags));
-    command.insert(command.end(), {"-o", temporary, stem + ".cpp"});
+    command.insert(command.end(), {"-I", headers, "-o", temporary, stem + ".cpp"});
     ProcessResult r = run_process(command);
     if (r.exit_code != 0) {
         std::remove(temporary.c_str());
@@ -268,9 +269,7 @@ void* open_library(std::string_view library, const std::string& folder) {
 std::string compile_text(const std::string& text, int cc, const std::string& folder) {
     std::string source = host_text(text, cc);
     std::string stem = str(folder, '/', hash_of(source + header_texts()));
-    if (!file_exists(stem + ".so")) {
-        mkdir(parent_folder(folder).c_str(), 0777);
-        mkdir(folder.c_str(), 0777);
+    if (!found_kept(stem + ".so")) {
         build(source, stem);
     }
     std::string library = read_text_file(stem + ".so");

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "backends/cuda/driver/gpu.h"
+#include "emulator/kept.h"
 #include "emulator/memory.h"
-#include "source_dir.h"
 
 #include <atomic>
 #include <functional>
@@ -18,7 +18,7 @@ struct EmulatedOptions {
     bool reversed = false;
     int64_t memory = int64_t{16} << 30;
     /// Where compiled texts are kept.
-    std::string folder = source_dir() + "/build/emulated";
+    std::string folder = kept_folder();
 };
 
 /// Launches of all emulated GPUs of a process run one at a time. An error (a deadlock, an access

@@ -3,6 +3,7 @@
 
 #include "base/process.h"
 #include "base/text.h"
+#include "emulator/kept.h"
 
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -15,7 +16,7 @@ namespace ingot::emulator {
 std::string source_line(const void* code) {
     Dl_info info{};
     if (dladdr(code, &info) == 0 || info.dli_fname == nullptr ||
-        std::string_view(info.dli_fname).find("/emulated/") == std::string_view::npos) {
+        !std::string_view(info.dli_fname).starts_with(kept_folder())) {
         return {};
     }
     auto offset = reinterpret_cast<uintptr_t>(code) - reinterpret_cast<uintptr_t>(info.dli_fbase);

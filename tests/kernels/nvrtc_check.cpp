@@ -5,10 +5,10 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "emulator/kept.h"
 #include "source_dir.h"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
@@ -79,11 +79,11 @@ Compiled compile(const NvrtcProgram& p, const std::string& arch) {
 
 /// The file of a compilation's result: milliseconds, bytes of PTX, then the log.
 std::string kept_at(const std::string& key) {
-    return str(source_dir(), "/build/emulated/nvrtc_", key, ".txt");
+    return str(emulator::kept_folder(), "/nvrtc_", key, ".txt");
 }
 
 std::optional<Compiled> recall(const std::string& file) {
-    if (!file_exists(file)) {
+    if (!emulator::found_kept(file)) {
         return std::nullopt;
     }
     std::string kept = read_text_file(file);
@@ -102,9 +102,6 @@ Compiled compile_and_keep(const NvrtcProgram& p, const std::string& arch, const 
     ++compilations;
     Compiled out = compile(p, arch);
     if (out.error.empty()) {
-        std::string folder = parent_folder(file);
-        mkdir(parent_folder(folder).c_str(), 0777);
-        mkdir(folder.c_str(), 0777);
         write_file(file,
                    std::string_view(str(out.milliseconds, ' ', out.ptx_bytes, '\n', out.log)));
     }
@@ -112,7 +109,7 @@ Compiled compile_and_keep(const NvrtcProgram& p, const std::string& arch, const 
 }
 
 /// Each text is compiled once for an architecture: by this process, whichever threads ask, and by
-/// all with the same build folder, until NVRTC or its options change.
+/// all processes of this user, until NVRTC or its options change.
 const Compiled& compile_or_recall(const NvrtcProgram& p, const std::string& arch) {
     struct Slot {
         std::once_flag once;

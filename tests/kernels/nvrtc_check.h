@@ -28,10 +28,10 @@ struct NvrtcReport {
 /// The pinned NVRTC of .deps, or the system's; the reason when there is none.
 std::string missing_nvrtc();
 
-/// The number of texts that this process compiled rather than found in build/emulated.
+/// The number of texts that this process compiled rather than found (emulator/kept.h).
 int nvrtc_compilations();
 
-/// Results are kept in build/emulated, by text, version of NVRTC and its options. Thread safe.
+/// Results are kept (emulator/kept.h) by text, version of NVRTC and its options. Thread safe.
 /// Faults: errors of the compiler, spills, local memory, serialised wgmma, more shared memory than
 /// the GPU has, PTX above 64 KiB.
 NvrtcReport check_by_nvrtc(const NvrtcProgram& p);

@@ -3,7 +3,7 @@
 // compilations that begin from then on, until it is told to let them go.
 #include "base/error.h"
 #include "emulator/compile.h"
-#include "source_dir.h"
+#include "emulator/kept.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -96,7 +96,7 @@ EXPORT int nvrtcCompileProgram(void* p, int, const char* const*) {
     try {
         constexpr int cc = 80;
         std::string library =
-            ingot::emulator::compile_text(of(p).text, cc, ingot::source_dir() + "/build/emulated");
+            ingot::emulator::compile_text(of(p).text, cc, ingot::emulator::kept_folder());
         uint64_t bytes = library.size();
         of(p).binary.assign(reinterpret_cast<const char*>(&bytes), sizeof bytes);
         of(p).binary += library;
