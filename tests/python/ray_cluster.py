@@ -19,7 +19,6 @@ from shim import package
 
 DEPS = pathlib.Path(os.environ.get("INGOT_RAY") or ingot_command.REPOSITORY / ".deps" / "ray")
 PYTHON = DEPS / "bin" / "python"
-PROGRAM = pathlib.Path(__file__).with_name("ray_program.py")
 SECONDS = 120  # far more than anything takes
 ENVIRONMENT = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "RAY_memory_monitor_refresh_ms": "0",
                "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "CUDA_VISIBLE_DEVICES": ""}
@@ -41,6 +40,7 @@ def environment(more=None):
 class Cluster(triton_server.Server):
     """Use as a context manager; requests as to triton_server.Server. With `command`, that runs instead
     of ray_program.py, and do() is not there."""
+    program = pathlib.Path(__file__).with_name("ray_program.py")
 
     def __init__(self, folder, environment=None, nodes=0, command=None, cwd=None):
         self.folder = pathlib.Path(folder)
@@ -57,7 +57,7 @@ class Cluster(triton_server.Server):
         self.sockets = tempfile.mkdtemp(prefix="r")  # a short path, for Ray's sockets
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                self.command or [PYTHON, PROGRAM, str(self.http), str(self.grpc), str(self.nodes)],
+                self.command or [PYTHON, self.program, str(self.http), str(self.grpc), str(self.nodes)],
                 cwd=self.cwd, text=True, stdin=subprocess.PIPE, stderr=log,
                 stdout=log if self.command else subprocess.PIPE, start_new_session=True,
                 env=environment(self.more | {"RAY_TMPDIR": self.sockets}))

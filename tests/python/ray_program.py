@@ -70,10 +70,10 @@ class Program:
         ray.kill(ray.get_actor("SERVE_CONTROLLER_ACTOR", namespace="serve"), no_restart=False)
 
 
-def main(http, grpc, nodes):
+def main(http, grpc, nodes, kind=Program):
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # whatever else is printed
-    program = Program(int(http), int(grpc), int(nodes))
+    program = kind(int(http), int(grpc), int(nodes))
     answers.write('{"answer": "started"}\n')
     for line in sys.stdin:
         name, *arguments = json.loads(line)
