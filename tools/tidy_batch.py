@@ -41,8 +41,8 @@ def declared(line):
 
 def own_names(text):
     """Names local to a source at file scope, and those of them that name other things too: members,
-    or functions that a using declaration adds."""
-    names, members = set(), set()
+    functions that a using declaration adds, or overloads that other sources see."""
+    names, members, seen = set(), set(), set()
     anonymous = False
     in_type = None
     for line in text.splitlines():
@@ -54,6 +54,8 @@ def own_names(text):
             in_type = TYPE.match(line) if line.endswith("{") else None
             if anonymous or line.startswith(("static ", "constexpr ")):
                 names.add(declared(line))
+            elif re.match(r"[\w:<>,&* ]*\b(?<!::)(?<!~)\w+\(", line):
+                seen.add(declared(line))
         elif line.startswith("}"):
             in_type = None
         elif in_type and re.match(r" {4}(?: {4})?[A-Za-z_]", line):
@@ -61,7 +63,7 @@ def own_names(text):
             members.discard(in_type.group(1)) # constructors
     names.discard(None)
     used = set(re.findall(r"^using [\w:]+::(\w+);", text, re.MULTILINE))
-    return names, names & (members | used)
+    return names, names & (members | used | seen)
 
 
 def disturbs(text):

@@ -132,5 +132,8 @@ def test_names_that_also_mean_other_things_stay():
     names, unclear = tidy_batch.own_names(text)
     assert names == {"Part", "rows", "half"}
     assert unclear == {"rows", "half"}
+    overload = "bool half(int part) {\n    return half(Part(part)) != 0;\n}\n} // namespace demo\n"
+    text_of_both = text.replace("using demo::half;\n", "").replace("} // namespace demo\n", overload)
+    assert tidy_batch.own_names(text_of_both) == ({"Part", "rows", "half"}, {"rows", "half"})
     constructor = tidy_batch.renamed(text.replace("using demo::half;", "Part::Part() = default;"), 3)
     assert "PartU3::PartU3() = default;" in constructor
