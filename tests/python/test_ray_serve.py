@@ -23,6 +23,7 @@ CONFIG = """max_batch_size: 8
 instance_group [{ count: 1 kind: KIND_CPU }]
 dynamic_batching { max_queue_delay_microseconds: 2000 }
 """
+WAITING = CONFIG.replace("2000", "1000000")  # requests wait a second for others: load that no machine's speed changes
 WARM = """instance_group [{ kind: KIND_CPU }]
 model_warmup [{ name: "first" count: 2
   inputs { key: "a" value: { data_type: TYPE_FP16 dims: [2, 3] random_data: true } }
@@ -50,6 +51,7 @@ def cluster(tmp_path_factory, engine):
     ray_cluster.needed()
     with ray_cluster.Cluster(tmp_path_factory.mktemp("ray")) as running:
         running.add("digits", engine, CONFIG)
+        running.add("waiting", engine, WAITING)
         for version, factor in ((1, 2), (2, 3), (5, 5)):
             running.add("versions", scaled(running.folder / "scaled.onnx", factor), "version_policy { all { } } "
                         "instance_group [{ kind: KIND_CPU }]", version=version, file_name="model.onnx")
@@ -207,8 +209,8 @@ def test_a_model_without_batches_takes_all_its_inputs(cluster):
 
 
 def test_more_requests_at_once_bring_more_replicas(cluster):
-    cluster.run(models="digits", max_replicas=3, target_ongoing_requests=1)
-    assert cluster.do("status", "default")["digits"] == {"RUNNING": 1}
+    cluster.run(models="waiting", max_replicas=3, target_ongoing_requests=1)
+    assert cluster.do("status", "default")["waiting"] == {"RUNNING": 1}
     stop = threading.Event()
     image = np.load(DIGITS / "held_out_images.npy")[:1]
     failed = []
@@ -216,7 +218,7 @@ def test_more_requests_at_once_bring_more_replicas(cluster):
     def ask():
         while not stop.is_set():
             try:
-                cluster.infer("digits", {"image": image})
+                cluster.infer("waiting", {"image": image})
             except Exception as error:  # whatever it is
                 failed.append(error)
 
@@ -224,7 +226,7 @@ def test_more_requests_at_once_bring_more_replicas(cluster):
     for one in clients:
         one.start()
     try:
-        cluster.wait("3 replicas", lambda: cluster.do("status", "default")["digits"].get("RUNNING") == 3)
+        cluster.wait("3 replicas", lambda: cluster.do("status", "default")["waiting"].get("RUNNING") == 3)
     finally:
         stop.set()
         for one in clients:
