@@ -195,45 +195,48 @@ std::string proxy_config(const ServePlan& plan) {
     for (size_t i = 0; i < plan.workers.size(); ++i) {
         append(metrics, str(" ", i, "=127.0.0.1:", plan.workers[i].metrics));
     }
-    std::string out =
-        str("# Written by ingot serve.\n"
-            "global\n"
-            "    maxconn 4096\n"
-            "    stats socket ",
-            plan.proxy_socket(),
-            " mode 600 level admin\n"
-            "    hard-stop-after ",
-            plan.drain_seconds, "s\n    tune.bufsize ", plan.retry_bytes + room_beside_body, "\n",
-            metrics,
-            "\n\n"
-            "defaults\n"
-            "    mode http\n"
-            "    timeout connect 500ms\n"
-            "    timeout check 5s\n"
-            "    timeout client 600s\n"
-            "    timeout server 600s\n"
-            "    timeout http-request 60s\n"
-            "    timeout http-keep-alive 60s\n"
-            "    timeout queue 10s\n"
-            "    # One more try, on another worker. 500 is the answer of a batch that has hurt a\n"
-            "    # device, and is never tried again.\n"
-            "    retries 1\n"
-            "    option redispatch 1\n"
-            "    retry-on conn-failure empty-response junk-response 503\n"
-            "    option http-buffer-request\n"
-            "    # Clients that keep connections get one more answer before they are closed.\n"
-            "    option idle-close-on-response\n"
-            "    default-server inter 200ms downinter 100ms fall 1 rise 1\n"
-            "\nfrontend http\n    bind ",
-            plan.address, ":", plan.http,
-            "\n    default_backend http_workers\n"
-            "\nfrontend grpc\n    bind ",
-            plan.address, ":", plan.grpc,
-            " proto h2\n    default_backend grpc_workers\n"
-            "\nfrontend metrics\n    bind ",
-            plan.address, ":", plan.metrics,
-            "\n    http-request use-service lua.ingot_metrics if { path /metrics }\n"
-            "    http-request return status 404\n");
+    std::string out = str(
+        "# Written by ingot serve.\n"
+        "global\n"
+        "    maxconn 4096\n"
+        "    stats socket ",
+        plan.proxy_socket(),
+        " mode 600 level admin\n"
+        "    hard-stop-after ",
+        plan.drain_seconds, "s\n    tune.bufsize ", plan.retry_bytes + room_beside_body, "\n",
+        "    # A request shares its connection with no other. HAProxy drops what a dead server\n"
+        "    # had answered when it meets the error while it sends another stream's request.\n"
+        "    tune.h2.be.max-concurrent-streams 1\n",
+        metrics,
+        "\n\n"
+        "defaults\n"
+        "    mode http\n"
+        "    timeout connect 500ms\n"
+        "    timeout check 5s\n"
+        "    timeout client 600s\n"
+        "    timeout server 600s\n"
+        "    timeout http-request 60s\n"
+        "    timeout http-keep-alive 60s\n"
+        "    timeout queue 10s\n"
+        "    # One more try, on another worker. 500 is the answer of a batch that has hurt a\n"
+        "    # device, and is never tried again.\n"
+        "    retries 1\n"
+        "    option redispatch 1\n"
+        "    retry-on conn-failure empty-response junk-response 503\n"
+        "    option http-buffer-request\n"
+        "    # Clients that keep connections get one more answer before they are closed.\n"
+        "    option idle-close-on-response\n"
+        "    default-server inter 200ms downinter 100ms fall 1 rise 1\n"
+        "\nfrontend http\n    bind ",
+        plan.address, ":", plan.http,
+        "\n    default_backend http_workers\n"
+        "\nfrontend grpc\n    bind ",
+        plan.address, ":", plan.grpc,
+        " proto h2\n    default_backend grpc_workers\n"
+        "\nfrontend metrics\n    bind ",
+        plan.address, ":", plan.metrics,
+        "\n    http-request use-service lua.ingot_metrics if { path /metrics }\n"
+        "    http-request return status 404\n");
     return out + backend_text(plan, "http_workers", false) +
            backend_text(plan, "grpc_workers", true);
 }

@@ -43,5 +43,12 @@ TEST(ServePlan, endpoints_are_closed_unless_they_are_named) {
     EXPECT_NE(random_key(), random_key());
 }
 
+TEST(ServePlan, requests_do_not_share_connections_with_the_workers) {
+    ServePlan plan;
+    plan.workers.resize(2);
+    EXPECT_NE(proxy_config(plan).find("\n    tune.h2.be.max-concurrent-streams 1\n"),
+              std::string::npos);
+}
+
 } // namespace
 } // namespace ingot::serving
