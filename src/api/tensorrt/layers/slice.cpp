@@ -30,7 +30,7 @@ public:
         expect_same_dtype(*this, in, 0, 4);
     }
     Values emit(const Emitter& e) override {
-        Places at = places(e);
+        Extents at = extents(e);
         Value y = e.in[0];
         if (mode_ == nv::SampleMode::kSTRICT_BOUNDS) {
             if (std::optional<Values> plain = strict(e, at)) {
@@ -56,14 +56,15 @@ public:
     INGOT_ENUM_SETTING(ISliceLayer, nv::SampleMode, Mode, mode_, {}, "the mode")
 
 private:
-    struct Places {
+    /// Start, size and stride on each of `axes`.
+    struct Extents {
         std::vector<int64_t> axes;
         Dims start;
         Dims size;
         Dims stride;
     };
-    Places places(const Emitter& e) const {
-        Places p;
+    Extents extents(const Emitter& e) const {
+        Extents p;
         if (e.has(5)) {
             p.axes = e.constant_ints(5);
         } else if (axes_.nbDims >= 0) {
@@ -92,7 +93,7 @@ private:
         return d;
     }
     // nullopt where the strides are known only at run time.
-    std::optional<Values> strict(const Emitter& e, const Places& at) const {
+    std::optional<Values> strict(const Emitter& e, const Extents& at) const {
         Slice s{Dims(e.dims(0).size(), Dim(0)), e.dims(0),
                 std::vector<int64_t>(e.dims(0).size(), 1)};
         for (size_t i = 0; i < at.axes.size(); ++i) {
@@ -120,7 +121,7 @@ private:
         return e.g.add(slice_def, s, std::span(&e.in[0], 1));
     }
     // Indexes one axis; adds a mask of out-of-range elements to `outside`.
-    Value sampled(const Emitter& e, Value y, const Places& at, size_t i,
+    Value sampled(const Emitter& e, Value y, const Extents& at, size_t i,
                   std::optional<Value>& outside) const {
         Graph& g = e.g;
         auto axis = static_cast<size_t>(at.axes[i]);
