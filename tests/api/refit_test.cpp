@@ -1,21 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// IRefitter and IParserRefitter: names, roles, missing weights; contexts that see the new weights;
-// engines without weights, and serialising engines again.
-#include "NvInfer.h"
-#include "NvOnnxParser.h"
-#include "api/runtime_fixture.h"
-#include "onnx/data_type.h"
-#include "onnx/model.h"
-#include "onnx/reader.h"
-#include "onnx/writer.h"
-#include "source_dir.h"
-
-#include <unistd.h>
+// IRefitter: names, roles, missing weights; contexts that see the new weights; engines without
+// weights, and serialising engines again.
+#include "api/refit_fixture.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 
 namespace ingot::test {
 
@@ -42,10 +30,8 @@ struct NetWeights {
     std::vector<float> bias, scale, shift, constant;
 };
 
-class RefitTest : public RuntimeTest {
+class RefitTest : public RefitFixture {
 protected:
-    RefitTest() { builder.reset(nv::createInferBuilder(logger)); }
-
     std::unique_ptr<nv::IHostMemory> build(const NetWeights& w, std::vector<Flag> flags,
                                            bool named = false) {
         std::unique_ptr<nv::INetworkDefinition> n(builder->createNetworkV2(0));
@@ -74,12 +60,6 @@ protected:
             EXPECT_TRUE(n->areWeightsMarkedRefittable("the kernel"));
         }
         return std::unique_ptr<nv::IHostMemory>(builder->buildSerializedNetwork(*n, *config));
-    }
-    std::unique_ptr<nv::ICudaEngine> engine_of(const nv::IHostMemory& m) {
-        return std::unique_ptr<nv::ICudaEngine>(runtime->deserializeCudaEngine(m.data(), m.size()));
-    }
-    std::unique_ptr<nv::IRefitter> refitter_of(nv::ICudaEngine& e) {
-        return std::unique_ptr<nv::IRefitter>(nv::createInferRefitter(e, logger));
     }
     std::vector<float> run(nv::IExecutionContext& c) {
         std::vector<float> x(3 * 6 * 6);
@@ -116,7 +96,6 @@ protected:
                r.setNamedWeights("offset.constant", NetWeights::of(w.constant));
     }
 
-    std::unique_ptr<nv::IBuilder> builder;
     NetWeights first{1};
     NetWeights second{-1.5F};
 };
@@ -325,177 +304,7 @@ TEST_P(RefitTest, Misuse) {
               "kREFIT_IDENTICAL, kREFIT_INDIVIDUAL or kSTRIP_PLAN");
 }
 
-// --- from a model --------------------------------------------------------------------------------
-
-namespace {
-
-std::string digits() {
-    std::ifstream in(source_dir() + "/examples/digits/digits.onnx", std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-}
-
-onnx::Model model_in(const std::string& bytes) {
-    return onnx::read_model(std::as_bytes(std::span(bytes)), "", nullptr);
-}
-
-/// The same model with every float twice as large.
-std::string doubled(const std::string& bytes) {
-    onnx::Model m = model_in(bytes);
-    for (onnx::Tensor& t : m.graph.initializers) {
-        if (t.data_type == onnx::data_type_number(DType::F32)) {
-            auto values = std::make_shared<std::vector<float>>(t.bytes.size() / sizeof(float));
-            std::memcpy(values->data(), t.bytes.data(), t.bytes.size());
-            for (float& v : *values) {
-                v *= 2;
-            }
-            t.bytes = std::as_bytes(std::span(*values));
-            t.owner = values;
-        }
-    }
-    return onnx::write_model(m);
-}
-
-class ParserRefitTest : public RefitTest {
-protected:
-    std::unique_ptr<nv::ICudaEngine> parsed(const std::string& model, std::vector<Flag> flags) {
-        std::unique_ptr<nv::INetworkDefinition> n(builder->createNetworkV2(0));
-        std::unique_ptr<nv::IBuilderConfig> config(builder->createBuilderConfig());
-        for (Flag f : flags) {
-            config->setFlag(f);
-        }
-        std::unique_ptr<nvonnxparser::IParser> parser(nvonnxparser::createParser(*n, logger));
-        EXPECT_TRUE(parser->parse(model.data(), model.size()));
-        nv::ITensor* in = n->getInput(0);
-        nv::Dims d = in->getDimensions();
-        std::replace(d.d, d.d + d.nbDims, int64_t{-1}, int64_t{1});
-        nv::IOptimizationProfile* p = builder->createOptimizationProfile();
-        for (auto s : {nv::OptProfileSelector::kMIN, nv::OptProfileSelector::kOPT,
-                       nv::OptProfileSelector::kMAX}) {
-            p->setDimensions(in->getName(), s, d);
-        }
-        config->addOptimizationProfile(p);
-        return engine_of(
-            *std::unique_ptr<nv::IHostMemory>(builder->buildSerializedNetwork(*n, *config)));
-    }
-    std::vector<float> classify(nv::ICudaEngine& e) {
-        auto c = context(e);
-        if (c == nullptr) {
-            return {};
-        }
-        nv::Dims d = e.getProfileShape(e.getIOTensorName(0), 0, nv::OptProfileSelector::kOPT);
-        int64_t count = 1;
-        for (int32_t i = 0; i < d.nbDims; ++i) {
-            count *= d.d[i];
-        }
-        std::vector<float> x(static_cast<size_t>(count));
-        for (size_t i = 0; i < x.size(); ++i) {
-            x[i] = static_cast<float>(i % 9) / 9;
-        }
-        EXPECT_TRUE(c->setInputShape(e.getIOTensorName(0), d));
-        nv::Dims out = c->getTensorShape(e.getIOTensorName(1));
-        int64_t results = 1;
-        for (int32_t i = 0; i < out.nbDims; ++i) {
-            results *= out.d[i];
-        }
-        void* bindings[] = {memory->floats(x), memory->allocate(results * 4)};
-        EXPECT_TRUE(c->executeV2(bindings)) << logger.take_error();
-        return values_at(bindings[1], static_cast<size_t>(results));
-    }
-    std::string first_model = digits();
-    std::string second_model = doubled(first_model);
-};
-
-} // namespace
-
-TEST_P(ParserRefitTest, FromBytesFileAndPieces) {
-    std::vector<float> expected = classify(*parsed(second_model, {}));
-    auto engine = parsed(first_model, {Flag::kREFIT});
-    EXPECT_NE(classify(*engine), expected);
-    auto refitter = refitter_of(*engine);
-    std::unique_ptr<nvonnxparser::IParserRefitter> p(
-        nvonnxparser::createParserRefitter(*refitter, logger));
-    ASSERT_NE(p, nullptr);
-    EXPECT_TRUE(p->refitFromBytes(second_model.data(), second_model.size())) << logger.take_error();
-    EXPECT_EQ(classify(*engine), expected);
-    std::string path = source_dir() + "/examples/digits/digits.onnx";
-    EXPECT_TRUE(p->refitFromFile(path.c_str())) << logger.take_error();
-    EXPECT_EQ(classify(*engine), classify(*parsed(first_model, {})));
-    // One initializer after another, from memory of the application.
-    onnx::Model other = model_in(second_model);
-    EXPECT_TRUE(p->loadModelProto(first_model.data(), first_model.size()));
-    for (const onnx::Tensor& t : other.graph.initializers) {
-        EXPECT_TRUE(p->loadInitializer(t.name.c_str(), t.bytes.data(), t.bytes.size()));
-    }
-    EXPECT_TRUE(p->refitModelProto());
-    EXPECT_EQ(classify(*engine), expected);
-    EXPECT_EQ(p->getNbErrors(), 0);
-}
-
-TEST_P(ParserRefitTest, StrippedEnginesTakeTheModel) {
-    auto engine = parsed(first_model, {Flag::kSTRIP_PLAN});
-    auto refitter = refitter_of(*engine);
-    std::unique_ptr<nvonnxparser::IParserRefitter> p(
-        nvonnxparser::createParserRefitter(*refitter, logger));
-    EXPECT_FALSE(p->refitFromBytes(second_model.data(), second_model.size()));
-    EXPECT_EQ(p->getNbErrors(), 1);
-    EXPECT_EQ(p->getError(0)->code(), nvonnxparser::ErrorCode::kREFIT_FAILED);
-    p->clearErrors();
-    EXPECT_EQ(p->getNbErrors(), 0);
-    logger.take_error();
-    EXPECT_TRUE(p->refitFromBytes(first_model.data(), first_model.size())) << logger.take_error();
-    EXPECT_EQ(classify(*engine), classify(*parsed(first_model, {})));
-}
-
-TEST_P(ParserRefitTest, ObserverIsToldWhereWeightsComeFrom) {
-    struct Observer : nvonnxparser::IRefitterObserver {
-        void onRefittableWeight(const nvonnxparser::RefitRecord& r) noexcept override {
-            names.emplace_back(r.trtName);
-            EXPECT_EQ(r.nbSources, 1);
-            EXPECT_EQ(std::string(r.sourceOnnxNames[0]), r.trtName);
-            EXPECT_GT(r.count, 0);
-        }
-        std::vector<std::string> names;
-    } observer;
-    auto engine = parsed(first_model, {Flag::kREFIT});
-    auto refitter = refitter_of(*engine);
-    std::unique_ptr<nvonnxparser::IParserRefitter> p(
-        nvonnxparser::createParserRefitter(*refitter, logger));
-    p->setRefitObserver(&observer);
-    EXPECT_TRUE(p->refitFromBytes(first_model.data(), first_model.size()));
-    EXPECT_EQ(static_cast<int32_t>(observer.names.size()), refitter->getAllWeights(0, nullptr));
-}
-
-TEST_P(ParserRefitTest, AModelWithoutItsDataGetsItLater) {
-    // Missing external data: the application has it in memory.
-    onnx::Model m = model_in(first_model);
-    auto folder = std::filesystem::temp_directory_path() /
-                  str("ingot_refit_", ::getpid(), GetParam() ? "_gpu" : "_cpu");
-    std::filesystem::create_directories(folder);
-    onnx::WriteOptions options;
-    options.external_threshold = 16;
-    std::string path = (folder / "model.onnx").string();
-    onnx::write_model_file(m, path, options);
-    std::ifstream in(path, std::ios::binary);
-    std::string bytes{std::istreambuf_iterator<char>(in), {}};
-    std::filesystem::remove_all(folder);
-    std::unique_ptr<nv::INetworkDefinition> n(builder->createNetworkV2(0));
-    std::unique_ptr<nvonnxparser::IParser> parser(nvonnxparser::createParser(*n, logger));
-    EXPECT_FALSE(parser->parse(bytes.data(), bytes.size()));
-    logger.take_error();
-    ASSERT_TRUE(parser->loadModelProto(bytes.data(), bytes.size())) << logger.take_error();
-    EXPECT_FALSE(parser->parseModelProto());
-    EXPECT_NE(logger.take_error().find("loadInitializer()"), std::string::npos);
-    for (const onnx::Tensor& t : m.graph.initializers) {
-        EXPECT_FALSE(parser->loadInitializer(t.name.c_str(), t.bytes.data(), t.bytes.size() + 1));
-        EXPECT_TRUE(parser->loadInitializer(t.name.c_str(), t.bytes.data(), t.bytes.size()));
-    }
-    logger.take_error();
-    EXPECT_TRUE(parser->parseModelProto()) << logger.take_error();
-}
-
 INSTANTIATE_TEST_SUITE_P(Devices, RefitTest, testing::Values(false, true),
-                         [](const auto& i) { return i.param ? "Gpu" : "Cpu"; });
-INSTANTIATE_TEST_SUITE_P(Devices, ParserRefitTest, testing::Values(false, true),
                          [](const auto& i) { return i.param ? "Gpu" : "Cpu"; });
 
 } // namespace ingot::test
