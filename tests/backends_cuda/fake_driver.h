@@ -12,6 +12,9 @@
 
 namespace ingot::test::fake {
 
+/// The driver's handle for device 0; the others follow. A handle is no number.
+constexpr int first_handle = 10;
+
 /// Resets everything, with this much memory.
 void reset(int64_t memory = int64_t{1} << 30);
 /// Call `n` from now on (1 is the next) that asks the device for work or memory gives `error`; with
