@@ -35,6 +35,11 @@ OrtStatus* Provider::compile(OrtEp* self, const OrtGraph** graphs, const OrtNode
     Provider& p = me(self);
     return guard(p.host_, [&] {
         p.throw_pending();
+        if (count > 0 && p.context_.enable && p.shared_engines_ != nullptr) {
+            p.log_.warning("ep.share_ep_contexts puts no engines of several models into one file: "
+                           "each compiled model has engines of its own. Sessions that load them "
+                           "with this key share those that are equal");
+        }
         std::vector<std::unique_ptr<NodeRunner>> made;
         for (size_t i = 0; i < count; ++i) {
             OrtNode** context_node = p.context_.enable ? context_nodes + i : nullptr;

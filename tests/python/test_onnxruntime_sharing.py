@@ -133,6 +133,27 @@ def test_streamed_weights_are_not_shared(tmp_path, capfd):
         np.testing.assert_allclose(run.run(None, {"x": x})[0], on_cpu(model, {"x": x})[0], rtol=1e-3, atol=1e-3)
 
 
+def test_compiled_models_have_engines_of_their_own(tmp_path, capfd):
+    """Other providers put the engines of all models up to ep.stop_share_ep_contexts into one file."""
+    models = {"a": product(1), "b": product(2)}
+    for entries, expected in (({}, 0), (SHARE, 2)):
+        capfd.readouterr()
+        for name, model in models.items():
+            made = session_options({}, {**entries, **(STOP if entries and name == "b" else {})})
+            made.log_severity_level = 2
+            onnxruntime.ModelCompiler(made, model.SerializeToString(), embed_compiled_data_into_model=False
+                                      ).compile_to_file(str(tmp_path / f"{name}_ctx.onnx"))
+        text = "".join(capfd.readouterr())
+        assert text.count("ep.share_ep_contexts puts no engines of several models into one file: each compiled model "
+                          "has engines of its own. Sessions that load them with this key share those that are equal"
+                          ) == expected
+        assert sorted(f.name for f in tmp_path.glob("*.engine")) == ["a_ctx_0.engine", "b_ctx_0.engine"]
+    for name, model in models.items():
+        made, is_shared = opened(tmp_path / f"{name}_ctx.onnx", SHARE, capfd)
+        assert not is_shared
+        check(made, model)
+
+
 def test_wrong_value_is_refused(tmp_path):
     with pytest.raises(Exception, match='"ep.share_ep_contexts": got "maybe"'):
         session(product(1), entries={"ep.share_ep_contexts": "maybe"})
