@@ -145,3 +145,9 @@ struct FakeHost {
 std::string text_of(TRITONSERVER_Error* error);
 
 } // namespace ingot::triton
+
+/// Ends a function of the host with the planted error when it is this call's turn.
+#define PLANTED()                                                                                  \
+    if (TRITONSERVER_Error* planted = FakeHost::get().next(__func__)) {                            \
+        return planted;                                                                            \
+    }
