@@ -146,7 +146,42 @@ TEST(TritonConfig, DisagreementsAreRefusedByName) {
          "default_model_filename '../1/model.engine' names a file elsewhere: it lies in the folder "
          "of the version"},
         {R"({"input":5})", "the configuration cannot be read: "},
+        {R"({"max_batch_size":"many"})", "the configuration has 'many' where a number is expected"},
+        {io(tensor(R"("data_type":"TYPE_FP16","dims":[3])"), sum),
+         "input 'x': data_type TYPE_FP16 is configured, the engine has TYPE_FP32"},
+        {io(x, R"({"name":"sum","data_type":"TYPE_INT64","dims":[1]})"),
+         "output 'sum': data_type TYPE_INT64 is configured, the engine has TYPE_FP32"},
+        {io(x, R"({"name":"sum","data_type":"TYPE_FP32","dims":[2]})"),
+         "output 'sum': shape [-1,2] is configured (the first size are the rows of a batch), the "
+         "engine has [-1,1]"},
+        {with(R"("parameters":{"bucket":{"string_value":"1"}})"),
+         "parameter 'bucket' is unknown to this backend; docs/serving.md lists those that it "
+         "knows; did you mean 'buckets'?"},
+        {with(R"("batch_input":[{"kind":"BATCH_ELEMENT_COUNT","target_name":["m","n"],
+                "source_input":["x"]}])"),
+         "batch_input: one target_name is expected, got 2"},
+        {with(R"("batch_input":[{"kind":"BATCH_ELEMENT_COUNT","target_name":["m"]}])"),
+         "batch_input: one source_input is expected, got 0"},
+        {with(R"("batch_output":[{"target_name":["sum"]}])"),
+         "batch_output: one source_input is expected, got 0"},
+        {with(R"("batch_output":[{"source_input":["x"]}])"),
+         "batch_output: one target_name is expected, got 0"},
+        {with(R"("instance_group":[{"name":"g","profile":["1"]}])"),
+         "profile 1 is asked for, and the engine has 1"},
+        {with(accelerator("precision_mode", "BF16")),
+         "precision_mode BF16 is refused: FP32 and FP16 are served"},
+        {with(R"("parameters":{"threads":{"string_value":"0"}})"),
+         "parameter 'threads': a number of 1 to 1048576 is expected, got '0'"},
+        {with(R"("parameters":{"threads":{"string_value":"-1"}})"),
+         "parameter 'threads': a number of 1 to 1048576 is expected, got '-1'"},
+        {with(R"("parameters":{"threads":{"string_value":"99999999999999999999"}})"),
+         "parameter 'threads': a number of 1 to 1048576 is expected, got '99999999999999999999'"},
+        {with(R"("parameters":{"buckets":{"string_value":"2,2"}})"),
+         "parameter 'buckets': each is larger than the one before, got '2,2'"},
+        {with(R"("parameters":{"buckets":{"string_value":"1,x"}})"),
+         "parameter 'buckets': a number of 1 to 1048576 is expected, got 'x'"},
     };
+    EXPECT_GE(std::size(cases), 40U);
     for (const Refusal& c : cases) {
         SCOPED_TRACE(c.config);
         Scene scene(row_engine(8), c.config);
