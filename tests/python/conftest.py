@@ -36,3 +36,11 @@ def prefix(tmp_path_factory):
     subprocess.run(["cmake", "--install", build, "--prefix", folder], check=True,
                    stdout=subprocess.DEVNULL)
     return folder
+
+
+@pytest.fixture(scope="session")
+def digits_engine(tmp_path_factory):
+    """An engine of examples/digits, for tests that only read the file."""
+    path = tmp_path_factory.mktemp("digits") / "digits.engine"
+    ingot_command.build(ingot_command.REPOSITORY / "examples" / "digits" / "digits.onnx", path)
+    return path

@@ -5,8 +5,6 @@ import json
 import re
 import subprocess
 
-import pytest
-
 import ingot_command
 import ray_cluster
 
@@ -54,13 +52,6 @@ def test_every_field_of_the_format_has_a_verdict():
     found, rows = in_ray(WALK)
     assert [path for path, verdict in found if verdict == "missing"] == []
     assert {path for path, _ in found} == set(rows)
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory):
-    path = tmp_path_factory.mktemp("digits") / "model.engine"
-    ingot_command.build(ingot_command.REPOSITORY / "examples" / "digits" / "digits.onnx", path)
-    return path
 
 
 READ = """
@@ -164,13 +155,13 @@ REFUSED = {
 }
 
 
-def test_configurations_are_taken_or_refused_by_name(engine, tmp_path):
+def test_configurations_are_taken_or_refused_by_name(digits_engine, tmp_path):
     texts = [*TAKEN, *NOTED, *REFUSED]
     assert len(REFUSED) >= 35
     for i, text in enumerate(texts):
         folder = tmp_path / f"{i:03}" / "m"
         (folder / "1").mkdir(parents=True)
-        (folder / "1" / "model.engine").symlink_to(engine)
+        (folder / "1" / "model.engine").symlink_to(digits_engine)
         (folder / "config.pbtxt").write_text(text)
     answers = list(in_ray(READ, tmp_path).values())
     for text, answer in zip(texts, answers):
@@ -183,9 +174,9 @@ def test_configurations_are_taken_or_refused_by_name(engine, tmp_path):
             assert REFUSED[text] in answer and str(tmp_path) not in answer, (text, answer)
 
 
-def test_broken_engines_are_refused_by_name(engine, tmp_path):
-    contents = {"truncated": engine.read_bytes()[:-40], "foreign": b"ftrt" + bytes(400), "text": b"no engine" * 50,
-                "empty": b""}
+def test_broken_engines_are_refused_by_name(digits_engine, tmp_path):
+    contents = {"truncated": digits_engine.read_bytes()[:-40], "foreign": b"ftrt" + bytes(400),
+                "text": b"no engine" * 50, "empty": b""}
     for name, content in contents.items():
         (tmp_path / name / "m" / "1").mkdir(parents=True)
         (tmp_path / name / "m" / "1" / "model.engine").write_bytes(content)
@@ -219,9 +210,9 @@ print(json.dumps(answers))
 """
 
 
-def test_instances_become_replicas_with_their_share_of_a_gpu(engine, tmp_path):
+def test_instances_become_replicas_with_their_share_of_a_gpu(digits_engine, tmp_path):
     (tmp_path / "m" / "1").mkdir(parents=True)
-    (tmp_path / "m" / "1" / "model.engine").symlink_to(engine)
+    (tmp_path / "m" / "1" / "model.engine").symlink_to(digits_engine)
     gpu, cpu = "instance_group [{ kind: KIND_GPU count: 4 }]", "instance_group [{ kind: KIND_CPU count: 2 }]"
     cases = [
         (gpu, {}, [{"num_cpus": 1, "num_gpus": 0.25}, 4, None, -1]),

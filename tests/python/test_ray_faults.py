@@ -15,7 +15,7 @@ import pytest
 
 import ingot_command
 import ray_cluster
-from test_triton_faults import looping, picking, rows, scaled
+from serving_models import looping, picking, rows, scaled
 from triton_server import Refused
 
 CLIENTS = 4

@@ -8,17 +8,15 @@ import subprocess
 import threading
 
 import numpy as np
-import onnx
 import pytest
 
-import ingot_command
 import ray_cluster
 import serving_cases
+import serving_models
 import triton_server
-from test_triton_faults import FLOAT, oh, rows, save, scaled
+from serving_models import DIGITS, added, rows, scaled
 from triton_server import Refused
 
-DIGITS = ingot_command.REPOSITORY / "examples" / "digits"
 CONFIG = """max_batch_size: 8
 instance_group [{ count: 1 kind: KIND_CPU }]
 dynamic_batching { max_queue_delay_microseconds: 2000 }
@@ -31,27 +29,12 @@ model_warmup [{ name: "first" count: 2
 """
 
 
-def added(path):
-    """c = half(a) + half(b), a of FP16: two inputs of sizes that are no batch's."""
-    half = onnx.TensorProto.FLOAT16
-    return save(path, [oh.make_node("Cast", ["b"], ["h"], to=half), oh.make_node("Add", ["a", "h"], ["c"])],
-                [oh.make_tensor_value_info("a", half, [2, 3]), oh.make_tensor_value_info("b", FLOAT, [3])],
-                [oh.make_tensor_value_info("c", half, [2, 3])])
-
-
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory):
-    path = tmp_path_factory.mktemp("digits") / "model.engine"
-    ingot_command.build(DIGITS / "digits.onnx", path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory, engine):
+def cluster(tmp_path_factory, digits_engine):
     ray_cluster.needed()
     with ray_cluster.Cluster(tmp_path_factory.mktemp("ray")) as running:
-        running.add("digits", engine, CONFIG)
-        running.add("waiting", engine, WAITING)
+        running.add("digits", digits_engine, CONFIG)
+        running.add("waiting", digits_engine, WAITING)
         for version, factor in ((1, 2), (2, 3), (5, 5)):
             running.add("versions", scaled(running.folder / "scaled.onnx", factor), "version_policy { all { } } "
                         "instance_group [{ kind: KIND_CPU }]", version=version, file_name="model.onnx")
@@ -63,23 +46,17 @@ def cluster(tmp_path_factory, engine):
 
 
 @pytest.fixture(scope="module")
-def triton(tmp_path_factory, engine):
+def triton(tmp_path_factory, digits_engine):
     triton_server.needed()
     with triton_server.Server(tmp_path_factory.mktemp("triton")) as running:
-        running.add("digits", engine, CONFIG)
+        running.add("digits", digits_engine, CONFIG)
         running.load("digits")
         yield running
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_the_official_client_gets_what_the_engine_computes(cluster, engine, protocol, tmp_path):
-    images = np.load(DIGITS / "held_out_images.npy")[:61]
-    expected = ingot_command.run(engine, {"image": images}, tmp_path / "alone")["scores"]
-    got = triton_server.client(cluster, protocol, "digits", {"image": images}, tmp_path, calls=40,
-                               threads=8)["scores"]
-    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
-    labels = np.load(DIGITS / "held_out_labels.npy")[:61]
-    assert np.mean(np.argmax(got, axis=1) == labels) > 0.9
+def test_the_official_client_gets_what_the_engine_computes(cluster, digits_engine, protocol, tmp_path):
+    serving_models.check_digits(cluster, digits_engine, protocol, tmp_path)
 
 
 def answers_of(server, cases):
@@ -150,8 +127,8 @@ def test_the_configuration_is_completed_from_the_engine(cluster, triton):
     assert json.loads(cluster.call("/v2")[0])["name"] == "ingot.ray"
 
 
-def test_a_graph_of_ones_own_calls_an_engine(cluster, engine):
-    cluster.do("graph", str(engine), {"name": "engine", "max_batch_size": 4, "num_gpus": 0})
+def test_a_graph_of_ones_own_calls_an_engine(cluster, digits_engine):
+    cluster.do("graph", str(digits_engine), {"name": "engine", "max_batch_size": 4, "num_gpus": 0})
     images = np.load(DIGITS / "held_out_images.npy")[:4]
     labels = np.load(DIGITS / "held_out_labels.npy")[:4]
     found = json.loads(cluster.call("/digit", json.dumps(images.tolist()).encode())[0])

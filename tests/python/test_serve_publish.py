@@ -16,15 +16,7 @@ import killed_calls
 import serving
 import triton_server
 from serving import DIGITS, publish, publish_fails
-
-FLOAT = onnx.TensorProto.FLOAT
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory):
-    path = tmp_path_factory.mktemp("digits") / "digits.engine"
-    ingot_command.build(DIGITS / "digits.onnx", path)
-    return path
+from serving_models import FLOAT, scaled
 
 
 @pytest.fixture
@@ -32,17 +24,6 @@ def repository(tmp_path):
     folder = tmp_path / "place" / "models"
     folder.mkdir(parents=True)
     return folder
-
-
-def scaled(path, factor, size=4):
-    """y[n, size] = factor * x[n, size]"""
-    graph = oh.make_graph(
-        [oh.make_node("Mul", ["x", "f"], ["y"])], "g",
-        [oh.make_tensor_value_info("x", FLOAT, ["n", size])],
-        [oh.make_tensor_value_info("y", FLOAT, ["n", size])],
-        [onnx.numpy_helper.from_array(np.full(size, factor, np.float32), "f")])
-    onnx.save(oh.make_model(graph, opset_imports=[oh.make_opsetid("", 17)], ir_version=8), path)
-    return path
 
 
 def files(folder):
@@ -56,12 +37,12 @@ def served(repository, name):
     return int(re.search(r"versions: \[ (\d+) \]", text).group(1))
 
 
-def test_a_version_is_published_with_its_configuration(engine, repository):
-    told = publish(engine, repository, "digits")
+def test_a_version_is_published_with_its_configuration(digits_engine, repository):
+    told = publish(digits_engine, repository, "digits")
     assert told == {"model": "digits", "version": 1, "path": f"{repository}/digits/1",
                     "published": True, "served_before": None, "max_batch_size": 8,
                     "buckets": [1, 2, 4, 8], "removed_versions": [], "loaded": []}
-    assert (repository / "digits" / "1" / "model.engine").read_bytes() == engine.read_bytes()
+    assert (repository / "digits" / "1" / "model.engine").read_bytes() == digits_engine.read_bytes()
     assert (repository / "digits" / "config.pbtxt").read_text() == """\
 # Written by ingot export-triton; it serves version 1.
 name: "digits"
@@ -134,38 +115,38 @@ def test_a_changed_interface_is_refused_unless_it_is_allowed(repository, tmp_pat
     assert (told["version"], told["served_before"], served(repository, "m")) == (2, 1, 2)
 
 
-def test_old_versions_are_pruned_and_dry_runs_change_nothing(engine, repository):
+def test_old_versions_are_pruned_and_dry_runs_change_nothing(digits_engine, repository):
     for version in (1, 2, 3):
-        assert publish(engine, repository, "digits")["version"] == version
+        assert publish(digits_engine, repository, "digits")["version"] == version
     before = files(repository)
-    told = publish(engine, repository, "digits", "--dry-run", "--prune", "1")
+    told = publish(digits_engine, repository, "digits", "--dry-run", "--prune", "1")
     assert (told["version"], told["published"], told["removed_versions"]) == (4, False, [])
     assert files(repository) == before
-    assert publish(engine, repository, "digits", "--prune", "2")["removed_versions"] == [1, 2]
+    assert publish(digits_engine, repository, "digits", "--prune", "2")["removed_versions"] == [1, 2]
     assert sorted(p.name for p in (repository / "digits").iterdir()) == ["3", "4", "config.pbtxt"]
-    _, error = publish_fails(engine, repository, "digits", "--version", "3")
+    _, error = publish_fails(digits_engine, repository, "digits", "--version", "3")
     assert "digits/3 exists; leave --version out for the next number" in error
 
 
-def test_the_configuration_of_somebody_else_stays(engine, repository):
+def test_the_configuration_of_somebody_else_stays(digits_engine, repository):
     (repository / "digits").mkdir()
     config = repository / "digits" / "config.pbtxt"
     config.write_text('backend: "ingot"\n')
-    _, error = publish_fails(engine, repository, "digits")
+    _, error = publish_fails(digits_engine, repository, "digits")
     assert ("config.pbtxt was not written by ingot export-triton; --replace-config replaces it"
             in error)
     assert config.read_text() == 'backend: "ingot"\n'
-    publish(engine, repository, "digits", "--replace-config")
+    publish(digits_engine, repository, "digits", "--replace-config")
     assert served(repository, "digits") == 1
 
 
 @pytest.mark.parametrize("kind, text", [
     ("truncated", "it is truncated, copy it again"), ("damaged", "damaged"),
     ("foreign", ""), ("empty", "")])
-def test_broken_and_foreign_engines_are_refused(engine, repository, tmp_path, kind, text):
-    publish(engine, repository, "digits")
+def test_broken_and_foreign_engines_are_refused(digits_engine, repository, tmp_path, kind, text):
+    publish(digits_engine, repository, "digits")
     before = files(repository)
-    data = engine.read_bytes()
+    data = digits_engine.read_bytes()
     broken = tmp_path / "broken.engine"
     broken.write_bytes({"truncated": data[:len(data) // 2], "empty": b"",
                         "damaged": data[:9000] + bytes([data[9000] ^ 1]) + data[9001:],
@@ -192,8 +173,8 @@ def test_a_model_that_fails_in_its_run_is_not_published(repository, tmp_path):
     assert list(repository.iterdir()) == []
 
 
-def test_publishers_at_once_get_a_number_each(engine, repository):
-    command = [ingot_command.binary(), "export-triton", engine, "--repository", repository, "--name",
+def test_publishers_at_once_get_a_number_each(digits_engine, repository):
+    command = [ingot_command.binary(), "export-triton", digits_engine, "--repository", repository, "--name",
                "digits", "--json"]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(5)]
     told = [json.loads(p.communicate(timeout=300)[0]) for p in running]
@@ -201,31 +182,31 @@ def test_publishers_at_once_get_a_number_each(engine, repository):
     assert sorted(t["served_before"] or 0 for t in told) == [0, 1, 2, 3, 4]
     assert served(repository, "digits") == 5
     for version in range(1, 6):
-        assert (repository / "digits" / str(version) / "model.engine").read_bytes() == engine.read_bytes()
+        assert (repository / "digits" / str(version) / "model.engine").read_bytes() == digits_engine.read_bytes()
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="system calls have other numbers")
 @pytest.mark.parametrize("versions_before", [0, 1])
-def test_a_kill_at_any_change_of_a_file_leaves_the_old_or_the_new(engine, tmp_path, versions_before):
+def test_a_kill_at_any_change_of_a_file_leaves_the_old_or_the_new(digits_engine, tmp_path, versions_before):
     """It is killed before the first such call, then before the second, until it is through."""
     old, kills, new = tmp_path / "old", 0, 0
     old.mkdir()
     for _ in range(versions_before):
-        publish(engine, old, "digits")
+        publish(digits_engine, old, "digits")
     for at in range(1000):
         place = tmp_path / str(at)
         repository = place / "models"
         repository.mkdir(parents=True)
         shutil.copytree(old, repository, dirs_exist_ok=True)
         _, killed = killed_calls.run(
-            [ingot_command.binary(), "export-triton", engine, "--repository", repository, "--name",
+            [ingot_command.binary(), "export-triton", digits_engine, "--repository", repository, "--name",
              "digits", "--buckets", "1"], at)
         state = files(repository)
         numbers = sorted(int(p.name) for p in repository.glob("digits/*") if p.name.isdigit())
         if (repository / "digits" / "config.pbtxt").exists():
             now = served(repository, "digits")
             assert now in numbers
-            assert state[f"digits/{now}/model.engine"] == engine.read_bytes()
+            assert state[f"digits/{now}/model.engine"] == digits_engine.read_bytes()
         else:
             assert versions_before == 0 and not state  # nothing that a server would look at
             now = 0
@@ -236,17 +217,17 @@ def test_a_kill_at_any_change_of_a_file_leaves_the_old_or_the_new(engine, tmp_pa
             assert now == versions_before + 1
             break
         if at % 6 == 0:  # the next publisher is not disturbed by what is left
-            publish(engine, repository, "digits")
+            publish(digits_engine, repository, "digits")
             assert [p.name for p in place.rglob(".ingot-*")] == []
     assert kills >= 10 and new >= 1
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="system calls have other numbers")
-def test_a_disk_that_is_full_from_any_call_on_leaves_the_old_version(engine, tmp_path):
+def test_a_disk_that_is_full_from_any_call_on_leaves_the_old_version(digits_engine, tmp_path):
     """It is full from the first call on that needs room, then from the second, until one goes through."""
     old, refusals = tmp_path / "old", 0
     old.mkdir()
-    publish(engine, old, "digits")
+    publish(digits_engine, old, "digits")
     before = files(old)
     for at in range(1000):
         repository = tmp_path / str(at) / "models"
@@ -254,10 +235,10 @@ def test_a_disk_that_is_full_from_any_call_on_leaves_the_old_version(engine, tmp
         shutil.copytree(old, repository, dirs_exist_ok=True)
         log = tmp_path / "log"
         refused, code = killed_calls.run_on_a_full_disk(
-            [ingot_command.binary(), "export-triton", engine, "--repository", repository, "--name",
+            [ingot_command.binary(), "export-triton", digits_engine, "--repository", repository, "--name",
              "digits", "--buckets", "1"], at, log)
         now = served(repository, "digits")
-        assert files(repository)[f"digits/{now}/model.engine"] == engine.read_bytes()
+        assert files(repository)[f"digits/{now}/model.engine"] == digits_engine.read_bytes()
         if refused == 0:
             assert (code, now) == (0, 2)
             break
@@ -270,24 +251,24 @@ def test_a_disk_that_is_full_from_any_call_on_leaves_the_old_version(engine, tmp
     assert refusals >= 5
 
 
-def test_loading_waits_until_ready_and_restores_on_failure(engine, tmp_path):
+def test_loading_waits_until_ready_and_restores_on_failure(digits_engine, tmp_path):
     triton_server.needed()
     with triton_server.Server(tmp_path / "good") as good, \
             triton_server.Server(tmp_path / "bare", names=()) as bare:
         url, other = (f"http://127.0.0.1:{s.http}" for s in (good, bare))
         repository = good.repository
-        told = publish(engine, repository, "digits", "--load", url)
+        told = publish(digits_engine, repository, "digits", "--load", url)
         assert told["loaded"] == [url] and good.answers("/v2/models/digits/versions/1/ready")
         images = np.load(DIGITS / "held_out_images.npy")[:4]
         scores = good.infer("digits", {"image": images})["scores"]
-        publish(engine, repository, "digits", "--load", url)
+        publish(digits_engine, repository, "digits", "--load", url)
         assert good.answers("/v2/models/digits/versions/2/ready")
         assert not good.answers("/v2/models/digits/versions/1/ready")
         # The second server has no such backend: both serve on what they had.
         bare.repository.rmdir()
         bare.repository.symlink_to(repository)
         before = files(repository)
-        code, error = publish_fails(engine, repository, "digits", "--load", url, "--load", other)
+        code, error = publish_fails(digits_engine, repository, "digits", "--load", url, "--load", other)
         assert code == 1
         assert f"{other} does not load digits: 400 " in error and "ingot" in error
         assert "; version 2 is served again" in error
@@ -295,16 +276,16 @@ def test_loading_waits_until_ready_and_restores_on_failure(engine, tmp_path):
         assert good.answers("/v2/models/digits/versions/2/ready")
         np.testing.assert_array_equal(good.infer("digits", {"image": images})["scores"], scores)
         # A model that was not there is not there again.
-        _, error = publish_fails(engine, repository, "twin", "--load", other)
+        _, error = publish_fails(digits_engine, repository, "twin", "--load", other)
         assert "; the model is removed again" in error
         assert files(repository) == before
         [port] = triton_server.free_ports(1)
-        _, error = publish_fails(engine, repository, "twin", "--load", f"http://127.0.0.1:{port}")
+        _, error = publish_fails(digits_engine, repository, "twin", "--load", f"http://127.0.0.1:{port}")
         assert f"127.0.0.1:{port}: no connection: Connection refused; the model is removed" in error
         assert not (repository / "twin").exists()
 
 
-def test_wrong_command_lines_are_explained(engine, repository, tmp_path):
+def test_wrong_command_lines_are_explained(digits_engine, repository, tmp_path):
     for options, text in (
             (["--name", "m"], "where should the model go? give --repository DIR"),
             (["--repository", repository], "how is the model called there? give --name NAME"),
@@ -318,30 +299,30 @@ def test_wrong_command_lines_are_explained(engine, repository, tmp_path):
              "--buckets 4,2: growing numbers of 1 to the batch limit, 8, joined by commas are expected"),
             (["--repository", repository, "--name", "m", "--load", "ftp://x"],
              "'ftp://x': http://HOST:PORT is expected")):
-        done = subprocess.run([ingot_command.binary(), "export-triton", engine, *options], text=True,
+        done = subprocess.run([ingot_command.binary(), "export-triton", digits_engine, *options], text=True,
                               capture_output=True, timeout=120)
         assert done.returncode == 1 and text in done.stderr, (options, done.stderr)
     assert list(repository.iterdir()) == []
 
 
-def test_a_check_needs_no_repository(engine, tmp_path):
-    assert ingot_command.call("export-triton", engine, "--check-only") == "runs with every row count\n"
-    done = subprocess.run([ingot_command.binary(), "export-triton", engine, "--check-only", "--gpus", "all"],
+def test_a_check_needs_no_repository(digits_engine, tmp_path):
+    assert ingot_command.call("export-triton", digits_engine, "--check-only") == "runs with every row count\n"
+    done = subprocess.run([ingot_command.binary(), "export-triton", digits_engine, "--check-only", "--gpus", "all"],
                           text=True, capture_output=True, timeout=120)
     if not serving.pathlib.Path("/dev/nvidia0").exists():
         assert done.returncode == 1 and "--gpus: the model cannot be checked: " in done.stderr
-    publish(engine, tmp_path, "cpu", "--cpu")
+    publish(digits_engine, tmp_path, "cpu", "--cpu")
     assert "instance_group [ { kind: KIND_CPU } ]" in (tmp_path / "cpu" / "config.pbtxt").read_text()
 
 
-def test_staging_must_be_in_the_file_system_of_the_repository(engine, repository, tmp_path):
+def test_staging_must_be_in_the_file_system_of_the_repository(digits_engine, repository, tmp_path):
     staging = tmp_path / "staging"
     staging.mkdir()
-    publish(engine, repository, "digits", "--staging", staging)
+    publish(digits_engine, repository, "digits", "--staging", staging)
     assert list(staging.iterdir()) == [] and served(repository, "digits") == 1
     shared = serving.pathlib.Path("/dev/shm")
     if not shared.is_dir() or shared.stat().st_dev == repository.stat().st_dev:
         pytest.skip("there is no second file system here")
-    _, error = publish_fails(engine, repository, "other", "--staging", shared)
+    _, error = publish_fails(digits_engine, repository, "other", "--staging", shared)
     assert "are in two file systems: name a folder outside of the repository" in error
     assert not list(shared.glob(".ingot-other-*"))

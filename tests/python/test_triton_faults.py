@@ -8,58 +8,14 @@ import threading
 import time
 
 import numpy as np
-import onnx
-import onnx.helper as oh
 import pytest
 
 import ingot_command
 import triton_server
+from serving_models import looping, picking, rows, scaled
 from triton_server import Refused
 
-FLOAT = onnx.TensorProto.FLOAT
 END_SECONDS = 30  # in which a process that is to end has ended
-
-
-def save(path, nodes, inputs, outputs, initializers=()):
-    graph = oh.make_graph(nodes, "g", inputs, outputs, initializers)
-    model = oh.make_model(graph, opset_imports=[oh.make_opsetid("", 17)], ir_version=8)
-    onnx.checker.check_model(model)
-    onnx.save(model, path)
-    return path
-
-
-def scaled(path, factor):
-    """y[n, 4] = factor * x[n, 4]"""
-    shape = ["n", 4]
-    factors = onnx.numpy_helper.from_array(np.full(4, factor, np.float32), "f")
-    return save(path, [oh.make_node("Mul", ["x", "f"], ["y"])],
-                [oh.make_tensor_value_info("x", FLOAT, shape)],
-                [oh.make_tensor_value_info("y", FLOAT, shape)], [factors])
-
-
-def looping(path):
-    """y = x after `count` rounds of adding 1."""
-    body = oh.make_graph(
-        [oh.make_node("Identity", ["go"], ["go_on"]), oh.make_node("Add", ["v", "one"], ["v_out"])],
-        "body",
-        [oh.make_tensor_value_info("i", onnx.TensorProto.INT64, []),
-         oh.make_tensor_value_info("go", onnx.TensorProto.BOOL, []),
-         oh.make_tensor_value_info("v", FLOAT, [2])],
-        [oh.make_tensor_value_info("go_on", onnx.TensorProto.BOOL, []),
-         oh.make_tensor_value_info("v_out", FLOAT, [2])],
-        [onnx.numpy_helper.from_array(np.ones(1, np.float32), "one")])
-    return save(path, [oh.make_node("Loop", ["count", "", "x"], ["y"], body=body)],
-                [oh.make_tensor_value_info("count", onnx.TensorProto.INT64, []),
-                 oh.make_tensor_value_info("x", FLOAT, [2])],
-                [oh.make_tensor_value_info("y", FLOAT, [2])])
-
-
-def picking(path):
-    """y[n] = table[i[n]] for a table of 3."""
-    table = onnx.numpy_helper.from_array(np.array([10, 20, 30], np.float32), "table")
-    return save(path, [oh.make_node("Gather", ["table", "i"], ["y"])],
-                [oh.make_tensor_value_info("i", onnx.TensorProto.INT64, ["n"])],
-                [oh.make_tensor_value_info("y", FLOAT, ["n"])], [table])
 
 
 @pytest.fixture(scope="module")
@@ -76,10 +32,6 @@ def server(tmp_path_factory, models):
     names = ("ingot", "tensorrt", "onnxruntime")
     with triton_server.Server(folder, names) as running:
         yield running
-
-
-def rows(count):
-    return np.random.default_rng(count).normal(size=(count, 4)).astype(np.float32)
 
 
 def test_repositories_of_other_backends_are_served_unchanged(server, models, tmp_path):

@@ -11,17 +11,10 @@ import numpy as np
 import pytest
 
 import ingot_command
+import serving_models
 import triton_server
+from serving_models import DIGITS
 from triton_server import Refused
-
-DIGITS = ingot_command.REPOSITORY / "examples" / "digits"
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory):
-    path = tmp_path_factory.mktemp("digits") / "model.engine"
-    ingot_command.build(DIGITS / "digits.onnx", path)
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -32,21 +25,16 @@ def server(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def digits(server, engine):
-    server.add("digits", engine)
+def digits(server, digits_engine):
+    server.add("digits", digits_engine)
     server.load("digits")
     return np.load(DIGITS / "held_out_images.npy")
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_the_official_client_gets_what_the_engine_computes(server, engine, digits, protocol, tmp_path):
-    images = digits[:61]
-    expected = ingot_command.run(engine, {"image": images}, tmp_path / "alone")["scores"]
-    got = triton_server.client(server, protocol, "digits", {"image": images}, tmp_path, calls=40,
-                               threads=8)["scores"]
-    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
-    labels = np.load(DIGITS / "held_out_labels.npy")[:61]
-    assert np.mean(np.argmax(got, axis=1) == labels) > 0.9
+@pytest.mark.usefixtures("digits")
+def test_the_official_client_gets_what_the_engine_computes(server, digits_engine, protocol, tmp_path):
+    serving_models.check_digits(server, digits_engine, protocol, tmp_path)
 
 
 def test_the_configuration_is_completed_from_the_engine(server, digits):
@@ -59,8 +47,8 @@ def test_the_configuration_is_completed_from_the_engine(server, digits):
         ("scores", "TYPE_FP32", [10])]
 
 
-def test_a_wrong_configuration_is_refused_by_name(server, engine):
-    server.add("wrong", engine, """max_batch_size: 8
+def test_a_wrong_configuration_is_refused_by_name(server, digits_engine):
+    server.add("wrong", digits_engine, """max_batch_size: 8
 input [{ name: "image" data_type: TYPE_FP16 dims: [1, 8, 8] }]
 output [{ name: "scores" data_type: TYPE_FP32 dims: [10] }]""")
     with pytest.raises(Refused) as refused:
