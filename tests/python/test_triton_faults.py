@@ -114,11 +114,16 @@ def test_a_new_version_loses_no_request(server, models):
     threads = [threading.Thread(target=ask, args=(count,)) for count in (1, 2, 3)]
     for one in threads:
         one.start()
+
+    def wait_for(factor):
+        end = time.monotonic() + END_SECONDS
+        while factor not in seen and time.monotonic() < end:
+            time.sleep(0.05)
+
+    wait_for(2)
     server.add("versions", models["triple"], "", version=2, file_name="model.onnx")
     server.load("versions")
-    end = time.monotonic() + END_SECONDS
-    while 3 not in seen and time.monotonic() < end:
-        time.sleep(0.05)
+    wait_for(3)
     stop.set()
     for one in threads:
         one.join()
