@@ -5,6 +5,7 @@
 #include "api/options/measure.h"
 #include "api/options/run.h"
 #include "base/error.h"
+#include "error_of.h"
 
 #include <gtest/gtest.h>
 
@@ -13,14 +14,11 @@
 namespace ingot {
 namespace {
 
-std::string error_of(std::string_view name, std::string_view text) {
-    Options o;
-    try {
+std::string option_error(std::string_view name, std::string_view text) {
+    return test::error_of([&] {
+        Options o;
         set_option(o, *find_option(command::Trtexec, name), name, text);
-        return "no error";
-    } catch (const Error& e) {
-        return e.what();
-    }
+    });
 }
 
 TEST(Options, AreSetByTheirRows) {
@@ -46,13 +44,13 @@ TEST(Options, AreSetByTheirRows) {
 }
 
 TEST(Options, BadValues) {
-    EXPECT_EQ(error_of("--fp16", "yes"), "--fp16=yes: expected no value: this is a flag");
-    EXPECT_EQ(error_of("--iterations", "1.5"), "--iterations=1.5: expected a whole number");
-    EXPECT_EQ(error_of("--iterations", ""), "--iterations=: expected a whole number");
-    EXPECT_EQ(error_of("--iterations", "99999999999999999999"),
+    EXPECT_EQ(option_error("--fp16", "yes"), "--fp16=yes: expected no value: this is a flag");
+    EXPECT_EQ(option_error("--iterations", "1.5"), "--iterations=1.5: expected a whole number");
+    EXPECT_EQ(option_error("--iterations", ""), "--iterations=: expected a whole number");
+    EXPECT_EQ(option_error("--iterations", "99999999999999999999"),
               "--iterations=99999999999999999999: expected a whole number");
-    EXPECT_EQ(error_of("--duration", "1s"), "--duration=1s: expected a number");
-    EXPECT_EQ(error_of("--accuracyAlgorithm", "l3"),
+    EXPECT_EQ(option_error("--duration", "1s"), "--duration=1s: expected a number");
+    EXPECT_EQ(option_error("--accuracyAlgorithm", "l3"),
               "--accuracyAlgorithm=l3: expected l0, l1, l2, lInf or cos");
     EXPECT_THROW(check_value("N", "--x", "a"), Error);
     EXPECT_THROW(check_value("X", "--x", "a"), Error);
@@ -62,18 +60,18 @@ TEST(Options, BadValues) {
 }
 
 TEST(Options, RangesAreSaidInTheRows) {
-    EXPECT_EQ(error_of("--avgRuns", "0"), "--avgRuns=0: expected 1 or more");
-    EXPECT_EQ(error_of("--avgRuns", "x"), "--avgRuns=x: expected a whole number");
-    EXPECT_EQ(error_of("--infStreams", "257"), "--infStreams=257: expected 1 to 256");
-    EXPECT_EQ(error_of("--persistentCacheRatio", "1.5"),
+    EXPECT_EQ(option_error("--avgRuns", "0"), "--avgRuns=0: expected 1 or more");
+    EXPECT_EQ(option_error("--avgRuns", "x"), "--avgRuns=x: expected a whole number");
+    EXPECT_EQ(option_error("--infStreams", "257"), "--infStreams=257: expected 1 to 256");
+    EXPECT_EQ(option_error("--persistentCacheRatio", "1.5"),
               "--persistentCacheRatio=1.5: expected 0 to 1");
-    EXPECT_EQ(error_of("--duration", "-2"), "--duration=-2: expected 0 or more, or -1");
-    EXPECT_EQ(error_of("--duration", "nan"), "--duration=nan: expected 0 or more, or -1");
-    EXPECT_EQ(error_of("--duration", "-1"), "no error");
-    EXPECT_EQ(error_of("--percentile", "50,101"), "--percentile=50,101: expected 0 to 100");
-    EXPECT_EQ(error_of("--percentile", "50,x"),
+    EXPECT_EQ(option_error("--duration", "-2"), "--duration=-2: expected 0 or more, or -1");
+    EXPECT_EQ(option_error("--duration", "nan"), "--duration=nan: expected 0 or more, or -1");
+    EXPECT_EQ(option_error("--duration", "-1"), "");
+    EXPECT_EQ(option_error("--percentile", "50,101"), "--percentile=50,101: expected 0 to 100");
+    EXPECT_EQ(option_error("--percentile", "50,x"),
               "--percentile=50,x: expected numbers joined by commas");
-    EXPECT_EQ(error_of("--percentile", "0,100"), "no error");
+    EXPECT_EQ(option_error("--percentile", "0,100"), "");
 }
 
 TEST(Options, RefusedValuesChangeNothing) {

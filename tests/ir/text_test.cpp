@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/error.h"
+#include "error_of.h"
 #include "ir/rewrite.h"
 #include "ir/sample_graphs.h"
 #include "ir/text.h"
@@ -15,13 +16,8 @@ namespace {
 
 const ParseOptions ops_only{find_op, {}};
 
-std::string error_of(std::string_view text) {
-    try {
-        parse_graph(text, ops_only);
-    } catch (const Error& e) {
-        return e.what();
-    }
-    return "no error";
+std::string parse_error(std::string_view text) {
+    return test::error_of([&] { parse_graph(text, ops_only); });
 }
 
 // Composites have cases in tests/ops, which go through text and binary too.
@@ -61,7 +57,7 @@ TEST(Text, ConstantsAreElidedByHashAndResolved) {
     Graph g = test::primitives_graph();
     std::string text = print(g);
     ASSERT_NE(text.find("value=f32[5,7] <"), std::string::npos) << text;
-    EXPECT_NE(error_of(text).find("print the graph in full"), std::string::npos);
+    EXPECT_NE(parse_error(text).find("print the graph in full"), std::string::npos);
     ParseOptions options = ops_only;
     options.tensor = [&](const Type& t, std::string_view) {
         for (const Node& n : g.nodes()) {
@@ -87,24 +83,24 @@ TEST(Text, AttributesOfOneOpParse) {
 }
 
 TEST(Text, ErrorsSayWhere) {
-    EXPECT_EQ(error_of("graph a() {\n  %x = frobnicate()\n return }"),
+    EXPECT_EQ(parse_error("graph a() {\n  %x = frobnicate()\n return }"),
               "line 2, column 18: unknown op 'frobnicate'");
-    EXPECT_EQ(error_of("graph a() { return %y }"), "line 1, column 20: %y is not defined here");
-    EXPECT_EQ(error_of("graph a(%x: f32[2]) { %x = map(%x) return }").substr(0, 16),
+    EXPECT_EQ(parse_error("graph a() { return %y }"), "line 1, column 20: %y is not defined here");
+    EXPECT_EQ(parse_error("graph a(%x: f32[2]) { %x = map(%x) return }").substr(0, 16),
               "line 1, column 2");
-    EXPECT_EQ(error_of("graph a() {"), "line 1, column 12: unknown op ''");
-    EXPECT_EQ(error_of("graph a(%x: f3[2]) { return }"),
+    EXPECT_EQ(parse_error("graph a() {"), "line 1, column 12: unknown op ''");
+    EXPECT_EQ(parse_error("graph a(%x: f3[2]) { return }"),
               "line 1, column 15: 'f3' is not an element type");
-    EXPECT_NE(error_of("graph a() { %c = constant() {value=f32[2] [1]} return }")
+    EXPECT_NE(parse_error("graph a() { %c = constant() {value=f32[2] [1]} return }")
                   .find("got 1 elements for f32[2], expected 2"),
               std::string::npos);
-    EXPECT_NE(error_of("graph a(%x: f32[2]) { %r = reshape(%x) {dims=[3]} return }")
+    EXPECT_NE(parse_error("graph a(%x: f32[2]) { %r = reshape(%x) {dims=[3]} return }")
                   .find("line 1, column 28: cannot reshape"),
               std::string::npos);
-    EXPECT_NE(error_of("graph a(%x: f32[2]) { %r = reshape(%x) {dims=[1,2]} : f32[2] return }")
+    EXPECT_NE(parse_error("graph a(%x: f32[2]) { %r = reshape(%x) {dims=[1,2]} : f32[2] return }")
                   .find("the type is f32[1,2], not f32[2]"),
               std::string::npos);
-    EXPECT_NE(error_of("graph a() { %c = constant() {valu=f32[] [1]} return }")
+    EXPECT_NE(parse_error("graph a() { %c = constant() {valu=f32[] [1]} return }")
                   .find("'constant' has no attribute 'valu', expected one of [value]"),
               std::string::npos);
 }
@@ -114,7 +110,7 @@ TEST(Text, DeepNestingIsRefused) {
     for (int i = 0; i < 5000; ++i) {
         text += "%y = fused(%x) {body=graph b(%x: f32[]) {";
     }
-    EXPECT_NE(error_of(text).find("nested deeper than 64"), std::string::npos);
+    EXPECT_NE(parse_error(text).find("nested deeper than 64"), std::string::npos);
 }
 
 TEST(Text, SizesOfAllMagnitudesComeBack) {
