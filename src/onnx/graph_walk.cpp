@@ -137,6 +137,11 @@ Error GraphWalk::unknown(const Node& node) const {
         version == 0 ? str("the model imports no opset of domain '", node.domain, "'")
         : is_default_domain(node.domain)
             ? str("there is no such operator at opset ", version, ", or Ingot does not know it")
+        : node.domain == "ai.onnx.ml"
+            ? std::string("Ingot does not know this operator: tree ensembles, scalers and all "
+                          "others of ai.onnx.ml (classical machine learning) are not covered; "
+                          "convert the model to tensor operators before (Hummingbird does so), or "
+                          "run it in ONNX Runtime")
             : std::string("Ingot does not know this operator, and the model does not define it");
     return {ErrorCode::Unsupported, std::move(reason), RefusalKind::Operator};
 }

@@ -13,6 +13,15 @@ std::string why_refused(Inputs inputs, Node n, std::vector<Tensor> constants = {
     return refusal(model(graph(std::move(inputs), n.outputs, {n}, std::move(constants))));
 }
 
+std::string refused_whole(const Model& m) {
+    try {
+        import_or_throw(m);
+        return "";
+    } catch (const Error& e) {
+        return e.what();
+    }
+}
+
 TEST(Refusals, SayWhatIsMissing) {
     EXPECT_EQ(why_refused({"x:f32[4]", "s:i64[K]"}, node("Reshape", {"x", "s"}, {"y"})),
               "the number of elements of input 1, i64[K], is not known before the run, so the rank "
@@ -29,6 +38,28 @@ TEST(Refusals, SayWhatIsMissing) {
     EXPECT_EQ(why_refused({"x:f32[2,3]"}, node("Reshape", {"x", "s"}, {"y"}),
                           {i64_initializer("s", {-1, -1})}),
               "the shape has -1 more than once");
+}
+
+TEST(Refusals, ClassicalMachineLearningSaysWhatToDo) {
+    Node n = node("Scaler", {"x"}, {"y"});
+    n.domain = "ai.onnx.ml";
+    n.name = "scale";
+    Model m = model(graph({"x:f32[2]"}, {"y"}, {n}));
+    m.opset_imports["ai.onnx.ml"] = 3;
+    EXPECT_EQ(refused_whole(m),
+              "1 node of the model cannot be imported:\n"
+              "  scale (ai.onnx.ml.Scaler, opset 3): Ingot does not know this operator: tree "
+              "ensembles, scalers and all others of ai.onnx.ml (classical machine learning) are "
+              "not covered; convert the model to tensor operators before (Hummingbird does so), "
+              "or run it in ONNX Runtime");
+}
+
+TEST(Refusals, TooManyOfThemEndTheImport) {
+    Model m = model(graph({"x:f32[2]"}, {"y"}, {}));
+    m.graph.nodes.assign(20'000, node("Nothing", {"x"}, {"y"}));
+    EXPECT_EQ(refused_whole(m),
+              "more than 10000 nodes of the model cannot be imported; the first is #0 (Nothing): "
+              "there is no such operator at opset 21, or Ingot does not know it");
 }
 
 struct Kind {
