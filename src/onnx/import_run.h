@@ -77,7 +77,8 @@ public:
     const ImportOptions& options() const { return options_; }
     /// The results of a node.
     Values call(Scope& scope, const Node& node);
-    void note(Refusal refusal) { refusals_.push_back(std::move(refusal)); }
+    /// Ends the import when there are too many to be of use.
+    void note(Refusal refusal);
     size_t refusal_count() const { return refusals_.size(); }
     /// Drops the refusals after the first `before`. Returns them as text.
     std::string take_refusals(size_t before);

@@ -273,6 +273,17 @@ void Import::refuse_open_if(Scope& scope, const OpenIf& open) {
     scope.poison({open.names().begin(), open.names().end()});
 }
 
+void Import::note(Refusal refusal) {
+    constexpr size_t most = 10'000;
+    if (refusals_.size() >= most) {
+        const Refusal& first = refusals_.front();
+        fail(ErrorCode::Unsupported, "more than ", most,
+             " nodes of the model cannot be imported; the first is ", first.node, " (", first.type,
+             "): ", first.reason);
+    }
+    refusals_.push_back(std::move(refusal));
+}
+
 std::string Import::take_refusals(size_t before) {
     std::string text;
     for (size_t i = before; i < refusals_.size(); ++i) {

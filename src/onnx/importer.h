@@ -155,7 +155,7 @@ struct ImportResult {
     std::vector<Refusal> refusals; // empty on success; else the graph is not usable
 };
 /// Imports every node it can and lists the refused ones. Throws only when the model itself is
-/// malformed (InvalidModel).
+/// malformed (InvalidModel), or when it has more than 10,000 refusals (Unsupported).
 ImportResult import_model(const Model& model, const ImportOptions& options = {});
 /// Calls import_model; throws Unsupported with all refusals when there are any.
 ingot::Graph import_or_throw(const Model& model, const ImportOptions& options = {});

@@ -30,6 +30,7 @@ void read_opset(Bytes message, OpsetImports& imports, ReadContext& context) {
     }
     require(version > 0, ErrorCode::InvalidModel, "opset_import of domain ", shown(domain),
             " has version ", version, ", expected 1 or more");
+    context.budget.take(sizeof(OpsetImports::value_type) + 48 + domain.size());
     const auto [found, is_new] = imports.emplace(domain, version);
     require(is_new || found->second == version, ErrorCode::InvalidModel, "opset_import of domain ",
             shown(domain), " has two versions, ", found->second, " and ", version);
@@ -39,7 +40,8 @@ bool read_function_body(Wire& w, FunctionProto& f, ReadContext& context) {
     switch (w.field()) {
     case 7: {
         const Bytes part = w.repeated("node").bytes();
-        append_message(f.nodes, part, "node", 3, [&] { return read_node_message(part, context); });
+        append_message(f.nodes, part, "node", 3, context,
+                       [&] { return read_node_message(part, context); });
         return true;
     }
     case 9:
@@ -47,13 +49,13 @@ bool read_function_body(Wire& w, FunctionProto& f, ReadContext& context) {
         return true;
     case 11: {
         const Bytes part = w.repeated("attribute_proto").bytes();
-        append_message(f.attribute_protos, part, "attribute", 1,
+        append_message(f.attribute_protos, part, "attribute", 1, context,
                        [&] { return read_attribute_message(part, context); });
         return true;
     }
     case 12: {
         const Bytes part = w.repeated("value_info").bytes();
-        append_message(f.value_info, part, "value_info", 1,
+        append_message(f.value_info, part, "value_info", 1, context,
                        [&] { return read_value_info_message(part, context); });
         return true;
     }
@@ -62,25 +64,28 @@ bool read_function_body(Wire& w, FunctionProto& f, ReadContext& context) {
     }
 }
 
-bool read_function_head(Wire& w, FunctionProto& f) {
+bool read_function_head(Wire& w, FunctionProto& f, ReadContext& context) {
     switch (w.field()) {
     case 1:
-        f.key.name = w.once("name").text();
+        f.key.name = context.budget.text(w.once("name").text());
         return true;
     case 4:
-        f.inputs.push_back(w.repeated("input").text());
+        context.budget.take_element(f.inputs);
+        f.inputs.push_back(context.budget.text(w.repeated("input").text()));
         return true;
     case 5:
-        f.outputs.push_back(w.repeated("output").text());
+        context.budget.take_element(f.outputs);
+        f.outputs.push_back(context.budget.text(w.repeated("output").text()));
         return true;
     case 6:
-        f.attributes.push_back(w.repeated("attribute").text());
+        context.budget.take_element(f.attributes);
+        f.attributes.push_back(context.budget.text(w.repeated("attribute").text()));
         return true;
     case 10:
         f.key.domain = plain_domain(w.once("domain").text());
         return true;
     case 13:
-        f.key.overload = w.once("overload").text();
+        f.key.overload = context.budget.text(w.once("overload").text());
         return true;
     default:
         return false;
@@ -103,7 +108,7 @@ FunctionProto read_function(Bytes message, ReadContext& context) {
     Wire w(message, context.origin);
     context.in_function = true;
     while (w.next()) {
-        if (!read_function_head(w, f) && !read_function_body(w, f, context)) {
+        if (!read_function_head(w, f, context) && !read_function_body(w, f, context)) {
             w.skip();
         }
     }
@@ -115,6 +120,7 @@ FunctionProto read_function(Bytes message, ReadContext& context) {
 void add_function(Bytes message, size_t index, Model& m, ReadContext& context) {
     with_place([&] { return place_of("function", message, 1, index); },
                [&] {
+                   context.budget.take(sizeof(FunctionKey) + sizeof(FunctionProto) + 64);
                    FunctionProto f = read_function(message, context);
                    FunctionKey key = f.key;
                    require(m.functions.emplace(std::move(key), std::move(f)).second,
@@ -162,6 +168,7 @@ struct ModelReader {
             read_opset(w.repeated("opset_import").bytes(), m.opset_imports, context);
             return true;
         case 14:
+            context.budget.take_element(m.metadata_props);
             m.metadata_props.push_back(
                 read_string_pair(w.repeated("metadata_props").bytes(), context));
             return true;
@@ -229,16 +236,42 @@ auto guard_memory(const F& f) {
 
 } // namespace
 
+MemoryBudget::MemoryBudget(size_t file_bytes)
+    : file_bytes_(file_bytes), limit_((size_t{512} << 20) + 2 * file_bytes) {}
+
+void MemoryBudget::take(size_t bytes) {
+    taken_ += bytes;
+    require(taken_ <= limit_, ErrorCode::InvalidModel,
+            "what the file lists (nodes, values, attributes, names) needs more than ", limit_,
+            " bytes of memory; the limit is 512 MiB and twice the file's ", file_bytes_,
+            " bytes. Store numbers as initializers, drop unused value_info and metadata, or "
+            "split the model");
+}
+
+size_t count_field(Bytes message, uint32_t field) {
+    size_t n = 0;
+    try {
+        Wire w(message, message.data());
+        while (w.next()) {
+            n += w.field() == field ? 1 : 0;
+            w.skip();
+        }
+    } catch (const Error&) {
+        return n; // reported where it is read
+    }
+    return n;
+}
+
 std::pair<std::string, std::string> read_string_pair(Bytes message, ReadContext& context) {
     std::pair<std::string, std::string> p;
     Wire w(message, context.origin);
     while (w.next()) {
         switch (w.field()) {
         case 1:
-            p.first = w.once("key").text();
+            p.first = context.budget.text(w.once("key").text());
             break;
         case 2:
-            p.second = w.once("value").text();
+            p.second = context.budget.text(w.once("value").text());
             break;
         default:
             w.skip();
@@ -277,7 +310,7 @@ Model read(std::span<const std::byte> bytes, std::string folder, std::shared_ptr
            bool may_lack_data) {
     return guard_memory([&] {
         refuse_other_files(bytes);
-        ReadContext context{bytes.data(), owner, ExternalFiles(folder)};
+        ReadContext context{bytes, owner, ExternalFiles(folder)};
         context.initializers_may_lack_data = may_lack_data;
         Model m = decode_model(bytes, context);
         m.folder = std::move(folder);
@@ -308,7 +341,7 @@ Model read_model_file(const std::string& path) {
 
 Tensor read_tensor(std::span<const std::byte> bytes) {
     return guard_memory([&] {
-        ReadContext context{bytes.data(), nullptr, ExternalFiles("")};
+        ReadContext context{bytes, nullptr, ExternalFiles("")};
         return read_tensor_message(bytes, context);
     });
 }
@@ -320,7 +353,7 @@ Tensor read_tensor_file(const std::string& path) {
         [&] {
             return guard_memory([&] {
                 refuse_other_files(file->bytes());
-                ReadContext context{file->bytes().data(), file, ExternalFiles(parent_folder(path))};
+                ReadContext context{file->bytes(), file, ExternalFiles(parent_folder(path))};
                 return read_tensor_message(file->bytes(), context);
             });
         });

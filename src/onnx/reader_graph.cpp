@@ -82,7 +82,7 @@ bool AttributeReader::read_scalar() {
     Attribute& a = attribute_;
     switch (wire_.field()) {
     case 1:
-        a.name = wire_.once("name").text();
+        a.name = context_.budget.text(wire_.once("name").text());
         return true;
     case 2:
         a.f = wire_.once("f").f32();
@@ -93,7 +93,7 @@ bool AttributeReader::read_scalar() {
         found_unless(a.i == 0, AttributeType::Int);
         return true;
     case 4:
-        a.s = wire_.once("s").text();
+        a.s = context_.budget.text(wire_.once("s").text());
         found_unless(a.s.empty(), AttributeType::String);
         return true;
     case 5:
@@ -101,6 +101,7 @@ bool AttributeReader::read_scalar() {
         found(AttributeType::Tensor);
         return true;
     case 6:
+        context_.budget.take(sizeof(Graph));
         a.g = std::make_shared<Graph>(read_graph_message(wire_.once("g").bytes(), context_));
         found(AttributeType::Graph);
         return true;
@@ -112,9 +113,10 @@ bool AttributeReader::read_scalar() {
         read_type();
         return true;
     case 21:
-        a.ref_attr_name = wire_.once("ref_attr_name").text();
+        a.ref_attr_name = context_.budget.text(wire_.once("ref_attr_name").text());
         return true;
     case 22:
+        context_.budget.take(sizeof(SparseTensor));
         a.sparse_tensor = std::make_shared<SparseTensor>(
             read_sparse_message(wire_.once("sparse_tensor").bytes(), context_));
         found(AttributeType::SparseTensor);
@@ -128,27 +130,35 @@ bool AttributeReader::read_list() {
     Attribute& a = attribute_;
     switch (wire_.field()) {
     case 7:
-        wire_.repeated("floats").each_fixed<float>([&](float v) { a.floats.push_back(v); });
+        wire_.repeated("floats").each_fixed<float>([&](float v) {
+            context_.budget.take_element(a.floats);
+            a.floats.push_back(v);
+        });
         found_unless(a.floats.empty(), AttributeType::Floats);
         return true;
     case 8:
-        wire_.repeated("ints").each_varint(
-            [&](uint64_t v) { a.ints.push_back(static_cast<int64_t>(v)); });
+        wire_.repeated("ints").each_varint([&](uint64_t v) {
+            context_.budget.take_element(a.ints);
+            a.ints.push_back(static_cast<int64_t>(v));
+        });
         found_unless(a.ints.empty(), AttributeType::Ints);
         return true;
     case 9:
-        a.strings.push_back(wire_.repeated("strings").text());
+        context_.budget.take_element(a.strings);
+        a.strings.push_back(context_.budget.text(wire_.repeated("strings").text()));
         found(AttributeType::Strings);
         return true;
     case 10: {
         const Bytes part = wire_.repeated("tensors").bytes();
-        append_message(a.tensors, part, "tensor", 8,
+        append_message(a.tensors, part, "tensor", 8, context_,
                        [&] { return read_tensor_message(part, context_); });
         found(AttributeType::Tensors);
         return true;
     }
     case 11: {
         const Bytes part = wire_.repeated("graphs").bytes();
+        context_.budget.take(sizeof(Graph));
+        context_.budget.take_element(a.graphs);
         a.graphs.push_back(std::make_shared<Graph>(read_graph_message(part, context_)));
         found(AttributeType::Graphs);
         return true;
@@ -201,9 +211,10 @@ QuantizationAnnotation read_annotation(Bytes message, ReadContext& context) {
     while (w.next()) {
         switch (w.field()) {
         case 1:
-            a.tensor_name = w.once("tensor_name").text();
+            a.tensor_name = context.budget.text(w.once("tensor_name").text());
             break;
         case 2:
+            context.budget.take_element(a.parameters);
             a.parameters.push_back(
                 read_string_pair(w.repeated("quant_parameter_tensor_names").bytes(), context));
             break;
@@ -219,13 +230,14 @@ bool read_graph_data(Wire& w, Graph& g, ReadContext& context) {
     case 1: {
         const Bytes part = w.repeated("node").bytes();
         check_interrupt();
-        append_message(g.nodes, part, "node", 3, [&] { return read_node_message(part, context); });
+        append_message(g.nodes, part, "node", 3, context,
+                       [&] { return read_node_message(part, context); });
         return true;
     }
     case 5: {
         const Bytes part = w.repeated("initializer").bytes();
         check_interrupt();
-        append_message(g.initializers, part, "initializer", 8, [&] {
+        append_message(g.initializers, part, "initializer", 8, context, [&] {
             context.data_may_be_missing =
                 context.initializers_may_lack_data && context.graph_depth == 1;
             Tensor t = read_tensor_message(part, context);
@@ -236,13 +248,13 @@ bool read_graph_data(Wire& w, Graph& g, ReadContext& context) {
     }
     case 14: {
         const Bytes part = w.repeated("quantization_annotation").bytes();
-        append_message(g.quantization_annotation, part, "quantization annotation of", 1,
+        append_message(g.quantization_annotation, part, "quantization annotation of", 1, context,
                        [&] { return read_annotation(part, context); });
         return true;
     }
     case 15: {
         const Bytes part = w.repeated("sparse_initializer").bytes();
-        append_message(g.sparse_initializers, part, "sparse initializer", 0,
+        append_message(g.sparse_initializers, part, "sparse initializer", 0, context,
                        [&] { return read_sparse_message(part, context); });
         return true;
     }
@@ -254,11 +266,12 @@ bool read_graph_data(Wire& w, Graph& g, ReadContext& context) {
 bool read_graph_values(Wire& w, Graph& g, ReadContext& context) {
     const auto add = [&](const char* kind, std::vector<ValueInfo>& list) {
         const Bytes part = w.repeated(kind).bytes();
-        append_message(list, part, kind, 1, [&] { return read_value_info_message(part, context); });
+        append_message(list, part, kind, 1, context,
+                       [&] { return read_value_info_message(part, context); });
     };
     switch (w.field()) {
     case 2:
-        g.name = w.once("name").text();
+        g.name = context.budget.text(w.once("name").text());
         return true;
     case 11:
         add("input", g.inputs);
@@ -306,20 +319,22 @@ Node read_node_message(Bytes message, ReadContext& context) {
     while (w.next()) {
         switch (w.field()) {
         case 1:
-            n.inputs.push_back(w.repeated("input").text());
+            context.budget.take_element(n.inputs);
+            n.inputs.push_back(context.budget.text(w.repeated("input").text()));
             break;
         case 2:
-            n.outputs.push_back(w.repeated("output").text());
+            context.budget.take_element(n.outputs);
+            n.outputs.push_back(context.budget.text(w.repeated("output").text()));
             break;
         case 3:
-            n.name = w.once("name").text();
+            n.name = context.budget.text(w.once("name").text());
             break;
         case 4:
-            n.op_type = w.once("op_type").text();
+            n.op_type = context.budget.text(w.once("op_type").text());
             break;
         case 5: {
             const Bytes part = w.repeated("attribute").bytes();
-            append_message(n.attributes, part, "attribute", 1,
+            append_message(n.attributes, part, "attribute", 1, context,
                            [&] { return read_attribute_message(part, context); });
             break;
         }
@@ -327,7 +342,7 @@ Node read_node_message(Bytes message, ReadContext& context) {
             n.domain = plain_domain(w.once("domain").text());
             break;
         case 8:
-            n.overload = w.once("overload").text();
+            n.overload = context.budget.text(w.once("overload").text());
             break;
         default:
             w.skip();
@@ -351,6 +366,7 @@ Graph read_graph_message(Bytes message, ReadContext& context) {
         [&] {
             const NestedGraph nested(context);
             Graph g;
+            context.budget.reserve(g.nodes, count_field(message, 1));
             Wire w(message, context.origin);
             while (w.next()) {
                 if (!read_graph_data(w, g, context) && !read_graph_values(w, g, context)) {

@@ -22,7 +22,7 @@ ShapeDim read_dim(Bytes message, ReadContext& context) {
             dim.param.clear();
             break;
         case 2:
-            dim.param = w.once("dim_param").text();
+            dim.param = context.budget.text(w.once("dim_param").text());
             dim.value = -1;
             break;
         default:
@@ -44,6 +44,7 @@ std::vector<ShapeDim> read_shape(Bytes message, ReadContext& context) {
         if (dims.size() == max_rank) {
             w.bad(str("has more than ", max_rank, " entries"));
         }
+        context.budget.take_element(dims);
         dims.push_back(read_dim(part, context));
     }
     return dims;
@@ -103,6 +104,7 @@ void read_type(Bytes message, ValueInfo& value, ReadContext& context) {
         }
     }
     if (value.kind != ValueKind::None && value.kind != ValueKind::Tensor) {
+        context.budget.take(message.size());
         value.type_message.assign(reinterpret_cast<const char*>(message.data()), message.size());
     }
 }
@@ -121,7 +123,7 @@ ValueInfo read_value_info_message(Bytes message, ReadContext& context) {
     while (w.next()) {
         switch (w.field()) {
         case 1:
-            v.name = w.once("name").text();
+            v.name = context.budget.text(w.once("name").text());
             break;
         case 2:
             read_type(w.once("type").bytes(), v, context);

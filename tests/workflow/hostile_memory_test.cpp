@@ -110,6 +110,89 @@ TEST(HostileMemory, ModelsThatLieTakeNoMoreThanTheirFiles) {
     test::record_injections(injections, refused);
 }
 
+struct Dense {
+    const char* kind;
+    bool in_graph;
+    uint32_t field;
+    Pb element;
+    bool is_over; // 16 MiB of them take more than the reader's budget
+};
+
+Pb nodes_attribute(const Pb& a) {
+    return Pb().s(4, "R").m(5, a);
+}
+
+std::vector<Dense> dense_kinds() {
+    std::string ints(1000, '\1');
+    return {
+        {"nodes", true, 1, Pb().s(4, "R"), true},
+        {"nodes with attributes", true, 1, nodes_attribute(Pb().s(1, "a").i(20, 2)), true},
+        {"lists of numbers", true, 1, nodes_attribute(Pb().s(1, "a").s(8, ints)), false},
+        {"lists of texts", true, 1, nodes_attribute(Pb().s(1, "a").s(9, "").s(9, "").s(9, "")),
+         true},
+        {"inputs of nodes", true, 1, Pb().s(4, "R").s(1, "").s(1, "").s(1, "").s(1, ""), false},
+        {"initializers without data", true, 5, tensor("w", {0}, 1), false},
+        {"inputs", true, 11, Pb(), true},
+        {"outputs", true, 12, Pb(), true},
+        {"value_info", true, 13, Pb(), true},
+        {"sizes", true, 13, value("v", {1, 1, 1, 1, 1, 1, 1, 1}), false},
+        {"quantization annotations", true, 14, Pb(), true},
+        {"parameters of annotations", true, 14, Pb().m(2, Pb()).m(2, Pb()).m(2, Pb()), true},
+        {"metadata", false, 14, Pb(), true},
+        {"opset imports", false, 8, opset("", 17), false},
+    };
+}
+
+std::string dense_file(const Dense& d, size_t bytes) {
+    std::string one = Pb().m(d.field, d.element).bytes();
+    std::string many;
+    while (many.size() < bytes) {
+        many += one;
+    }
+    return d.in_graph ? model(graph().raw(many)).bytes() : model(graph()).raw(many).bytes();
+}
+
+/// Functions and domains, whose names must differ.
+std::string named_file(uint32_t field, size_t bytes) {
+    Pb many = model(graph());
+    for (int i = 0; many.bytes().size() < bytes; ++i) {
+        many.m(field, field == 8 ? opset(str(i), 1) : Pb().s(1, str(i)));
+    }
+    return many.bytes();
+}
+
+TEST(HostileMemory, DenseModelsTakeNoMoreThanTheirBudget) {
+    constexpr size_t file_bytes = 16 << 20;
+    TemporaryFolder folder;
+    std::string path = folder.path() + "/m.onnx";
+    int64_t refused = 0;
+    int64_t injections = 0;
+    auto check = [&](const char* kind, const std::string& bytes, std::optional<bool> is_over) {
+        SCOPED_TRACE(kind);
+        write_file(path, bytes);
+        std::optional<int64_t> grown = test::peak_growth([&] { is_refused(path); });
+        ASSERT_TRUE(grown) << "it crashed";
+        EXPECT_LE(*grown, base_bytes + (int64_t{512} << 20) + 4 * std::ssize(bytes));
+        const bool is = is_refused(path);
+        refused += is ? 1 : 0;
+        ++injections;
+        const std::string limit = str("needs more than ", (size_t{512} << 20) + 2 * bytes.size(),
+                                      " bytes of memory; the limit is 512 MiB and twice the "
+                                      "file's ",
+                                      bytes.size(), " bytes. Store numbers as initializers");
+        if (is_over) {
+            EXPECT_EQ(told.find(limit) != std::string::npos, *is_over) << told;
+        }
+    };
+    for (const Dense& d : dense_kinds()) {
+        check(d.kind, dense_file(d, file_bytes), d.is_over);
+        told.clear();
+    }
+    check("functions", named_file(25, file_bytes), true);
+    check("domains", named_file(8, file_bytes), std::nullopt);
+    test::record_injections(injections, refused);
+}
+
 TEST(HostileMemory, EnginesAndArraysThatLieTakeNoMoreThanTheirFiles) {
     TemporaryFolder folder;
     std::string model_path = folder.path() + "/m.onnx";
