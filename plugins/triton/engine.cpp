@@ -2,6 +2,7 @@
 #include "plugins/triton/engine.h"
 
 #include "NvOnnxParser.h"
+#include "plugins/triton/built_models.h"
 
 #include <algorithm>
 #include <cstring>
@@ -59,6 +60,23 @@ std::unique_ptr<nv::IHostMemory> build(const MappedFile& file, bool fp16, Server
     }
     return made(builder->buildSerializedNetwork(*network, *config), logger, ErrorCode::Unsupported,
                 "the model cannot be built");
+}
+
+/// Replaces the file of an ONNX model by its engine: the kept one, or a new one, which is kept.
+void build_or_find(EngineBytes& model, const std::string& path, bool fp16, ServerLogger& logger) {
+    BuiltModel place(path, fp16);
+    if (std::optional<BuiltModel::Kept> kept = place.find()) {
+        model.file = kept->file;
+        model.data = kept->engine;
+        log(TRITONSERVER_LOG_INFO,
+            str("the engine of '", model.file_name, "' is the one kept in ", model.file->path()));
+        return;
+    }
+    model.built = build(*model.file, fp16, logger);
+    model.data = {static_cast<const std::byte*>(model.built->data()), model.built->size()};
+    if (BuiltModel(path, fp16) == place) { // else a file has changed meanwhile
+        place.keep(model.data);
+    }
 }
 
 EngineTensor describe(const nv::ICudaEngine& engine, const char* name, int32_t profile) {
@@ -142,8 +160,9 @@ EngineBytes read_engine(const std::string& path, bool fp16, ServerLogger& logger
                [&] {
                    out.file = MappedFile::open(path);
                    refuse_foreign_plan(out.file->bytes());
+                   out.data = out.file->bytes();
                    if (ends_with_onnx(path)) {
-                       out.built = build(*out.file, fp16, logger);
+                       build_or_find(out, path, fp16, logger);
                    }
                });
     return out;
@@ -170,11 +189,9 @@ std::shared_ptr<const Engine> load_engine(const EngineBytes& bytes, LoadRequest 
             }
             out->runtime->setGpuAllocator(out->memory.get());
             apply_trust(*out->runtime, request.trust, *logger);
-            bool is_built = bytes.built != nullptr;
-            const void* data = is_built ? bytes.built->data() : bytes.file->bytes().data();
-            size_t size = is_built ? bytes.built->size() : bytes.file->bytes().size();
-            out->engine = made(out->runtime->deserializeCudaEngine(data, size), *logger,
-                               ErrorCode::InvalidEngine, "the engine cannot be loaded");
+            out->engine =
+                made(out->runtime->deserializeCudaEngine(bytes.data.data(), bytes.data.size()),
+                     *logger, ErrorCode::InvalidEngine, "the engine cannot be loaded");
             describe_all(*out, request.profile);
             return out;
         });

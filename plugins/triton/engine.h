@@ -10,6 +10,7 @@
 #include "plugins/triton/host.h"
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -69,8 +70,10 @@ struct Engine {
 struct EngineBytes {
     std::string file_name; // without its folder, for messages
     std::shared_ptr<const MappedFile> file;
-    std::unique_ptr<nvinfer1::IHostMemory> built; // null where the file is an engine
+    std::unique_ptr<nvinfer1::IHostMemory> built; // null where the engine lies in the file
+    std::span<const std::byte> data;              // the engine, in one of the two
 };
+/// The engine of an ONNX model is kept for the next load (built_models.h).
 /// \param fp16 whether an ONNX model is built to compute in FP16 where that is safe.
 /// Errors: Io, InvalidEngine, InvalidModel, Unsupported, naming the file.
 EngineBytes read_engine(const std::string& path, bool fp16, ServerLogger& logger);

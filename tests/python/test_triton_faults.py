@@ -209,3 +209,20 @@ def test_a_run_that_does_not_end_ends_the_server_with_87(models, tmp_path):
             server.infer("loop", endless)
         assert server.process.wait(timeout=END_SECONDS) == 87
         assert "a run has not ended after 1000 ms" in server.said()
+
+
+def test_the_second_load_of_an_onnx_model_builds_nothing(models, tmp_path):
+    """The engine is kept beside the compiled kernels; a damaged one is built again."""
+    kept = "the engine of 'model.onnx' is the one kept in "
+    with triton_server.Server(tmp_path / "server", environment={"INGOT_RUNTIME_CACHE": str(tmp_path / "cache")}) as running:
+        running.add("m", models["double"], "", file_name="model.onnx")
+        for loads in range(4):
+            if loads == 3:
+                [engine] = (tmp_path / "cache" / "built").glob("*.engine")
+                engine.write_bytes(engine.read_bytes()[:-1] + b"!")
+            running.load("m")
+            assert running.said().count(kept) == min(loads, 2)
+            x = rows(3)
+            np.testing.assert_array_equal(running.infer("m", {"x": x})["y"], 2 * x)
+            running.unload("m")
+        assert "is damaged; the model is built again" in running.said()
