@@ -129,4 +129,19 @@ inline void print_prediction(std::vector<float> scores) {
     print_class(scores);
 }
 
+/// The range of every tensor; the digits model's values are below it.
+constexpr float range = 12.7F;
+
+inline void set_all_ranges(nvinfer1::INetworkDefinition& network) {
+    for (int32_t i = 0; i < network.getNbInputs(); ++i) {
+        NEED(network.getInput(i)->setDynamicRange(-range, range));
+    }
+    for (int32_t i = 0; i < network.getNbLayers(); ++i) {
+        nvinfer1::ILayer* layer = network.getLayer(i);
+        for (int32_t k = 0; k < layer->getNbOutputs(); ++k) {
+            NEED(layer->getOutput(k)->setDynamicRange(-range, range));
+        }
+    }
+}
+
 } // namespace samples

@@ -36,21 +36,6 @@ static std::vector<T> padded(const std::vector<float>& image, size_t channels,
     return out;
 }
 
-/// The range of every tensor; the model's values are below it.
-constexpr float range = 12.7F;
-
-static void set_all_ranges(INetworkDefinition& network) {
-    for (int32_t i = 0; i < network.getNbInputs(); ++i) {
-        NEED(network.getInput(i)->setDynamicRange(-range, range));
-    }
-    for (int32_t i = 0; i < network.getNbLayers(); ++i) {
-        ILayer* layer = network.getLayer(i);
-        for (int32_t k = 0; k < layer->getNbOutputs(); ++k) {
-            NEED(layer->getOutput(k)->setDynamicRange(-range, range));
-        }
-    }
-}
-
 static std::unique_ptr<ICudaEngine> build(ILogger& logger, const char* path, DataType type,
                                           TensorFormat format) {
     std::unique_ptr<IBuilder> builder(createInferBuilder(logger));

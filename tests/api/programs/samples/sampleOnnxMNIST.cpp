@@ -5,21 +5,6 @@
 using namespace nvinfer1;
 using namespace samples;
 
-/// The range of every tensor; the model's values are below it.
-constexpr float range = 12.7F;
-
-static void set_all_ranges(INetworkDefinition& network) {
-    for (int32_t i = 0; i < network.getNbInputs(); ++i) {
-        NEED(network.getInput(i)->setDynamicRange(-range, range));
-    }
-    for (int32_t i = 0; i < network.getNbLayers(); ++i) {
-        ILayer* layer = network.getLayer(i);
-        for (int32_t k = 0; k < layer->getNbOutputs(); ++k) {
-            NEED(layer->getOutput(k)->setDynamicRange(-range, range));
-        }
-    }
-}
-
 int main(int argc, char** argv) {
     NEED(argc >= 3);
     std::string mode = argc > 3 ? argv[3] : "";
