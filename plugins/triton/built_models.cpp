@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// What a version's folder with a model in it may have; else it is no such folder.
+// A folder with more files is no version's folder.
 constexpr size_t most_files = 10'000;
 constexpr std::string_view suffix = ".engine";
 

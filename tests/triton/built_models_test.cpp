@@ -33,7 +33,7 @@ protected:
     }
     std::string model() const { return folder_.path() + "/model.onnx"; }
     std::string built() const { return cache_.path() + "/built"; }
-    /// What is kept for the model now; "" for nothing.
+    /// The bytes kept for the model now; "" for none.
     std::string kept(bool fp16 = false) const {
         std::optional<BuiltModel::Kept> found = BuiltModel(model(), fp16).find();
         return found ? std::string(reinterpret_cast<const char*>(found->engine.data()),
