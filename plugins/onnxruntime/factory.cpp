@@ -242,14 +242,14 @@ void Factory::offer(const OrtHardwareDevice* device, OptionMap defaults, const G
 
 /// Errors: InvalidArgument naming the devices, unless there is exactly one.
 void Factory::check_one(const OrtHardwareDevice* const* devices, size_t count) const {
-    std::string names;
+    std::string given;
     for (size_t i = 0; i < count; ++i) {
         const GpuTable::Entry* e = gpus_ == nullptr ? nullptr : gpus_->find(devices[i]);
-        names += str(i == 0 ? "" : ", ", e == nullptr ? "the CPU" : e->gpu.name);
+        given += str(i == 0 ? "" : ", ", e == nullptr ? "the CPU" : e->gpu.name);
     }
     bool same = count > 0 && std::all_of(devices, devices + count,
                                          [&](const auto* d) { return d == devices[0]; });
-    require(same, ErrorCode::InvalidArgument, "the session names ", count, " devices (", names,
+    require(same, ErrorCode::InvalidArgument, "the session names ", count, " devices (", given,
             "), expected 1: a session runs on one device; give each its own session");
 }
 

@@ -50,7 +50,7 @@ public:
     /// The number of `key`; `write` appends the entry to its argument when it is new.
     template <class F>
     uint64_t index(const std::string& key, F&& write) {
-        auto [at, fresh] = known_.emplace(key, known_.size());
+        auto [at, fresh] = known_.try_emplace(key, known_.size());
         if (fresh) {
             Bytes entry;
             write(entry);
@@ -113,6 +113,8 @@ private:
 
     const StoreTensor& store_;
     Table strings_, sizes_, types_, layouts_;
+    const Type* last_type_ = nullptr; // of a graph that is being written, with its number
+    uint64_t last_number_ = 0;
 };
 
 uint64_t Writer::size(const Dim& d) {
@@ -128,13 +130,17 @@ uint64_t Writer::size(const Dim& d) {
 }
 
 uint64_t Writer::type(const Type& t) {
-    return types_.index(to_text(t), [&](Bytes& b) {
-        b.byte(static_cast<uint8_t>(t.dtype));
-        b.varint(t.dims.size());
-        for (const Dim& d : t.dims) {
-            b.varint(size(d));
-        }
-    });
+    if (last_type_ == nullptr || *last_type_ != t) { // neighbours often have one type
+        last_number_ = types_.index(to_text(t), [&](Bytes& b) {
+            b.byte(static_cast<uint8_t>(t.dtype));
+            b.varint(t.dims.size());
+            for (const Dim& d : t.dims) {
+                b.varint(size(d));
+            }
+        });
+        last_type_ = &t;
+    }
+    return last_number_;
 }
 
 uint64_t Writer::layout(const OpDef& def, const FieldList& fields) {
