@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A rule of the tree, for check_tree.py: comments are plain statements. No sentence of a comment or
-docstring begins with one of STARTS, and no file has a name that NAMES replaces."""
+docstring, and none of a page's prose, begins with one of STARTS, and no file has a name that NAMES
+replaces."""
 import re
 
 # A sentence that begins so has a clause for its subject, or none.
@@ -32,6 +33,29 @@ def comment_of(line, pattern):
     if not found or line[:found.start()].count('"') % 2:
         return None
     return next((text for text in found.groups() if text is not None), "")
+
+
+def prose(lines):
+    """The lines of a Markdown page; those of code, tables and headings are empty."""
+    in_code = False
+    for line in lines:
+        if line.lstrip().startswith("```"):
+            in_code = not in_code
+        hidden = in_code or line.lstrip().startswith(("```", "|", "#", "<"))
+        yield "" if hidden else re.sub(r"^\s*(?:[-*>]|\d+\.)\s+", "\0", line.strip())
+
+
+def check_page(path, lines):
+    """Violations of one Markdown page; `path` is relative to the root."""
+    before = ""  # the previous line of its paragraph
+    for number, (line, text) in enumerate(zip(lines, prose(lines)), 1):
+        begins = not before or text.startswith("\0") or before.endswith((".", "?", "!", ":"))
+        text = text.lstrip("\0*_`")
+        found = (begins and START.match(text)) or INSIDE.search(text)
+        if found:
+            yield (f"{path}:{number}: a sentence begins with '{found.group().split()[-2]}': give it a "
+                   f"subject: {line.strip()}")
+        before = text
 
 
 def check_language(path, lines):

@@ -219,6 +219,9 @@ def check_tree(root):
     """(violations, warnings) of all files below root."""
     violations, warnings, tests = [], [], {}
     for path in list_files(root):
+        if path.suffix == ".md":
+            page = (root / path).read_text(encoding="utf-8", errors="replace")
+            violations += check_language.check_page(path, page.splitlines())
         if not is_checked(path):
             continue
         text = (root / path).read_text(encoding="utf-8", errors="replace")

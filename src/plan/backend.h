@@ -21,8 +21,8 @@ namespace ingot {
 struct Binding {
     void* address = nullptr;
     Shape shape; // of an input; of an output filled in by the run
-    /// Of an output: it lies in memory of the execution, until the next run; the run fills in
-    /// where.
+    /// Whether an output lies in memory of the execution, until the next run; the run fills in the
+    /// address.
     bool own = false;
 };
 /// Allocates at least `bytes` for an output once its shape is known; null ends the run with an

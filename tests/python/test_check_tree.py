@@ -283,9 +283,13 @@ def test_or_is_skipped():
     ("src/kernels/gemm/a.cuh", "// Whoever comes last adds.\n", "Whoever"),
     ("tools/a.py", '"""What the script prints."""\n', "What"),
     ("tools/a.py", "x = 1  # Whatever it is\n", "Whatever"),
+    ("docs/a.md", "# A page\n\nWhat is here counts.\n", "What"),
+    ("docs/a.md", "Files are read. Who writes them\nwaits.\n", "Who"),
+    ("docs/a.md", "They are few:\n\n- **What is new** comes first\n", "What"),
 ])
 def test_sentences_without_a_subject(tmp_path, name, text, word):
-    code, lines = check(tmp_path, {name: (PY if name.endswith(".py") else CPP) + text})
+    head = "" if name.endswith(".md") else PY if name.endswith(".py") else CPP
+    code, lines = check(tmp_path, {name: head + text})
     assert code == 1 and len(lines) == 2
     assert f"a sentence begins with '{word}': give it a subject" in lines[0]
 
@@ -294,6 +298,7 @@ def test_sentences_with_a_subject(tmp_path):
     code, lines = check(tmp_path, {
         "src/base/a.cpp": CPP + '/// The sizes of a tensor, and\n/// Of the kernel. A reader knows what\n// is\n'
                                 'auto s = "http://x What is this";\nauto t = "// What now";\n',
+        "docs/a.md": "# What a page\n\nIt says\nWhat is in it.\n\n| What | Who |\n\n```\nWhat is code\n```\n",
         "tools/a.py": PY + 'x = "# What"\n'})
     assert (code, lines) == (0, ["0 violations, 0 warnings"])
 

@@ -78,7 +78,7 @@ std::string cases(const std::string& status) {
             append(refused, str("| ", f[0], " | ", reason, " |\n"));
         }
     }
-    return str("\n## The ONNX backend suite\n\nOf ", listed, " cases ", passed[0],
+    return str("\n## The ONNX backend suite\n\nIts ", listed, " cases: ", passed[0],
                " pass on the CPU and ", passed[1],
                " on a GPU; refused are:\n\n| case | reason |\n|---|---|\n", refused);
 }
