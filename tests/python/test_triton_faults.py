@@ -76,15 +76,24 @@ def test_a_request_with_a_wrong_value_fails_alone(server, models):
         server.infer("pick", {"i": np.array([[1]], np.int64)})["y"].ravel(), [20])
 
 
-@pytest.mark.parametrize("content, text", [
-    (b"", "model.engine"), (b"no engine" * 50, "model.engine"), (None, "model.engine")])
-def test_a_broken_version_leaves_the_old_one_serving(server, models, tmp_path, content, text):
+def of_format(data, number):
+    """An engine's bytes with another number of its format."""
+    return data[:8] + bytes([number]) + data[9:]
+
+
+@pytest.mark.parametrize("change, text", [
+    (lambda data: b"", "model.engine"), (lambda data: b"no engine" * 50, "model.engine"),
+    (lambda data: data[:-40], "model.engine"),
+    (lambda data: b"ptrt" + data, "it is a plan of NVIDIA's TensorRT, which runs there alone"),
+    (lambda data: of_format(data, 99), "engine format 99"), (lambda data: of_format(data, 0), "engine format 0")],
+    ids=["empty", "foreign", "truncated", "of TensorRT", "newer", "older"])
+def test_a_broken_version_leaves_the_old_one_serving(server, models, tmp_path, change, text):
     engine = tmp_path / "double.engine"
     ingot_command.build(models["double"], engine)
     server.add("kept", engine, file_name="model.engine")
     server.load("kept")
     broken = tmp_path / "broken.engine"
-    broken.write_bytes(engine.read_bytes()[:-40] if content is None else content)
+    broken.write_bytes(change(engine.read_bytes()))
     server.add("kept", broken, version=2, file_name="model.engine")
     with pytest.raises(Refused) as refused:
         server.load("kept")
