@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a real Triton Inference Server has around its models works with Ingot's backend: ensembles, the response
+"""A real Triton Inference Server around models of Ingot's backend: ensembles, the response
 cache, priorities and limits of queues, the rate limiter, tracing; and clients that vanish or are slow."""
 import http.server
 import json
