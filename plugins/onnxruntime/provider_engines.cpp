@@ -198,16 +198,16 @@ std::unique_ptr<NodeRunner> Provider::runner_of_none() const {
 
 std::shared_ptr<const LoadedEngine>
 Provider::loaded(const EngineSource& source, const std::string& what, const GiveWeights& give) {
-    const auto& [bytes, trust, left_out, is_alone] = source;
-    const bool shares = shared_engines_ != nullptr && !is_alone;
+    const bool shares = shared_engines_ != nullptr && !source.is_alone;
     // A session's logger ends with it, a shared engine lives on.
     auto logger = shares ? std::make_shared<ApiLogger>(environment_log_, false) : api_logger_;
     auto load = [&] {
         auto start = std::chrono::steady_clock::now();
-        LoadedEngine engine = load_engine(bytes, target_, trust, logger, what);
+        LoadedEngine engine = load_engine(source.bytes, target_, source.trust, logger, what);
         if (options_.nv_detailed_build_log) {
-            log_.info(str(what, ": ", bytes.size(), " bytes with ", engine.engine->getNbLayers(),
-                          " layers after fusion, loaded in ", ms_since(start), " ms"));
+            log_.info(str(what, ": ", source.bytes.size(), " bytes with ",
+                          engine.engine->getNbLayers(), " layers after fusion, loaded in ",
+                          ms_since(start), " ms"));
         }
         if (std::vector<std::string> names = missing_weights(engine); !names.empty()) {
             give(engine, names);
@@ -217,8 +217,8 @@ Provider::loaded(const EngineSource& source, const std::string& what, const Give
     if (!shares) {
         return std::make_shared<const LoadedEngine>(load());
     }
-    SharedEngines::Found found =
-        shared_engines_->get(engine_key(bytes, left_out, target_, trust), load);
+    SharedEngines::Found found = shared_engines_->get(
+        engine_key(source.bytes, source.left_out, target_, source.trust), load);
     if (found.streams) {
         log_.warning(str(what, ": ep.share_ep_contexts has no effect on it, since its weights are "
                                "streamed with a budget of the session's own"));
