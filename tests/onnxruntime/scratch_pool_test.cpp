@@ -45,6 +45,7 @@ public:
     void* create_event() override { return *events.insert(::operator new(1)).first; }
     void release_event(void* event) noexcept override {
         events.erase(event);
+        recorded.erase(event);
         ::operator delete(event);
     }
     void record(void* event, void* stream) override {
