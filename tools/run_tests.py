@@ -246,7 +246,7 @@ TSAN_TESTS = {
     "test_base": "thread_pool.*:Log.*:Interrupt.*",
     "test_plan": "RuntimeCache.*:CacheInMemory.*:TimingCache.*",
     "test_engine": "*Contexts.*",
-    "test_onnxruntime": "SessionThreads.*:ScratchPool.*:SharedEngines*",
+    "test_onnxruntime": "SessionThreads.*:ScratchPool.*",
     "test_backends_cuda": "ProgramCache.*:Tuner.*:Specialise.*:Streams.*",
 }
 
