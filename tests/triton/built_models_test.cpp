@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engines that ONNX models were built to are kept for the next load.
-#include "plugins/triton/built_models.h"
 #include "ingot.h"
+#include "plugins/triton/built_models.h"
 #include "source_dir.h"
 #include "tests/triton/scene.h"
 
