@@ -96,6 +96,13 @@ void Instance::check_ready() const {
     }
 }
 
+void Instance::enter() const {
+    if (model_.watch().lost() && model_.holds_after_loss()) {
+        Watch::wait_for_the_end();
+    }
+    check_ready();
+}
+
 std::chrono::milliseconds Instance::hang_timeout() const {
     int64_t configured = model_.config().parameters.hang_timeout_ms;
     if (configured >= 0) {
@@ -106,7 +113,7 @@ std::chrono::milliseconds Instance::hang_timeout() const {
 
 void Instance::run(const Shapes& shapes, const std::vector<const void*>& addresses,
                    const std::function<void()>& copy) {
-    check_ready();
+    enter();
     Watch::Run watched(model_.watch(), model_.subject(), hang_timeout());
     if (!runner_->is_prepared(shapes)) {
         model_.metrics().add(MetricKind::UnpreparedShapes, 1);
@@ -139,7 +146,7 @@ void Instance::note_loss(const char* what) const {
 }
 
 void Instance::execute(TRITONBACKEND_Request** requests, uint32_t count) {
-    check_ready();
+    enter();
     Batch batch(*this, requests, count);
     batch.run();
 }

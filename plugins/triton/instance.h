@@ -26,6 +26,9 @@ private:
     void run(const Shapes& shapes, const std::vector<const void*>& addresses,
              const std::function<void()>& copy);
     void report_memory() const;
+    /// check_ready(), for requests: with after-loss=hold it does not return once the device is
+    /// lost.
+    void enter() const;
     void note_loss(const char* what) const;
     std::chrono::milliseconds hang_timeout() const;
 

@@ -60,6 +60,16 @@ EngineTrust read_trust(const std::map<std::string, std::string>& options) {
     return out;
 }
 
+/// after-loss: requests that come after the loss of the device get an error (answer), or none, so
+/// that a proxy in front sends them to another server when this one ends (hold).
+bool read_after_loss(const std::map<std::string, std::string>& options) {
+    auto it = options.find("after-loss");
+    std::string value = it == options.end() ? "answer" : it->second;
+    require(value == "answer" || value == "hold", ErrorCode::InvalidArgument,
+            "--backend-config=after-loss: answer or hold is expected, got '", value, "'");
+    return value == "hold";
+}
+
 /// default-max-batch-size: for models that nothing bounds.
 int64_t default_max_batch(const std::map<std::string, std::string>& options) {
     auto it = options.find("default-max-batch-size");
@@ -95,6 +105,7 @@ Model::Model(BackendState& backend, TRITONBACKEND_Model* model)
             config_ = read_config(config_text(model));
             std::map<std::string, std::string> options = backend_options(model);
             trust_ = read_trust(options);
+            holds_after_loss_ = read_after_loss(options);
             std::string path = find_file(model);
             require(!trust_.only_signed || !path.ends_with(".onnx"), ErrorCode::InvalidArgument,
                     "'", path.substr(path.rfind('/') + 1),

@@ -25,6 +25,8 @@ public:
     const ModelConfig& config() const { return config_; }
     ModelMetrics& metrics() { return metrics_; }
     Watch& watch() { return backend_.watch; }
+    /// Whether requests that come after the loss of the device are left unanswered.
+    bool holds_after_loss() const { return holds_after_loss_; }
     Gpus& gpus() { return backend_.gpus; }
     DeviceBytes& device_bytes() { return device_bytes_; }
     /// Loaded when the first instance asks, then shared. From any thread.
@@ -42,6 +44,7 @@ private:
     DeviceBytes device_bytes_;
     ModelConfig config_;
     EngineTrust trust_;
+    bool holds_after_loss_ = false;
     EngineBytes bytes_;
     std::mutex mutex_;
     std::map<Target, std::weak_ptr<const Engine>> engines_; // instances own them

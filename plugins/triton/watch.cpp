@@ -55,6 +55,12 @@ std::string Watch::cause() const {
     return cause_;
 }
 
+void Watch::wait_for_the_end() {
+    while (true) {
+        std::this_thread::sleep_for(std::chrono::hours(1));
+    }
+}
+
 Watch::Run::Run(Watch& watch, std::string subject, std::chrono::milliseconds limit)
     : watch_(watch), subject_(std::move(subject)), limit_(limit), end_(Clock::now() + limit) {
     if (limit_.count() == 0) {

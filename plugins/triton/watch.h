@@ -30,6 +30,8 @@ public:
     /// Why nothing runs any more; "" while all is well.
     std::string cause() const;
     bool lost() const { return lost_.load(std::memory_order_acquire); }
+    /// Sleeps until the process ends; after lose().
+    [[noreturn]] static void wait_for_the_end();
 
     /// A run that is to end within `limit`; none for zero.
     class Run {

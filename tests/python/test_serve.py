@@ -4,6 +4,7 @@ have their own tests (tests/workflow/serving), with a clock that is not real."""
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,9 +17,11 @@ import ingot_command
 import serving
 import triton_server
 from serving import DIGITS, Fleet, Load, children, publish, wait_for
+from serving_models import picking
 from triton_server import Refused
 
 KILLS = 20
+LOST_DEVICES = int(os.environ.get("INGOT_LOST_DEVICES", "5"))  # 50 for a release
 FAKE = pathlib.Path(__file__).with_name("fake_tritonserver.py")
 NVIDIA_SMI = """#!/bin/sh
 echo "GPU 0: NVIDIA A100 (UUID: GPU-aaaa)"
@@ -141,6 +144,39 @@ def test_no_request_is_lost_when_workers_are_killed(repository, images, scores, 
         assert sum(map(int, deaths)) == KILLS
         # Health between the kills has kept the delay short.
         assert "it starts again in 0.1 s" in fleet.wait_for_event("ended by signal 9", KILLS)
+
+
+def test_lost_devices_cost_only_the_batches_that_hit_them(repository, images, scores, tmp_path):
+    """A request that loses its worker's device, alone or beside others, again and again: it gets 500, one worker ends
+    with 86 each time, and everybody else is answered."""
+    models = tmp_path / "models"
+    shutil.copytree(repository, models)
+    pick = picking(tmp_path / "pick.onnx")
+    (models / "pick" / "1").mkdir(parents=True)
+    pick.rename(models / "pick" / "1" / "model.onnx")
+    (models / "pick" / "config.pbtxt").write_text('backend: "ingot"\ninstance_group [{ kind: KIND_CPU }]\n')
+    library, lost, server = tmp_path / "lost_device.so", tmp_path / "lost", tmp_path / "server.sh"
+    source = ingot_command.REPOSITORY / "tests" / "triton" / "programs" / "lost_device.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    server.write_text(f"#!/bin/sh\nLD_PRELOAD='{library}' INGOT_LOST='{lost}' exec '{triton_server.SERVER}' \"$@\"\n")
+    server.chmod(0o755)
+    lost.touch()  # a run that fails has lost the device from here on
+    with Fleet(tmp_path / "fleet", models, "--restart-limit", "1000", "--healthy-after", "1",
+               tritonserver=server) as fleet:
+        running = loads(fleet, tmp_path, images, scores)
+        with running[0], running[1]:
+            for death in range(LOST_DEVICES):
+                with pytest.raises(Refused) as refused:
+                    fleet.client().infer("pick", {"i": np.array([[7]], np.int64)})
+                assert refused.value.status == 500, refused.value.text
+                fleet.wait_for_event(r"ended with exit code 86 \(device lost\)", death + 1)
+                fleet.wait_for_event(r"worker \d is up", 2 + death + 1)
+                fleet.wait_until_up([0, 1])
+                time.sleep(1)  # as above
+            results = [load.stop() for load in running]
+        for result in results:
+            assert result["failures"] == [] and result["answered"] > LOST_DEVICES
+        assert len([e for e in fleet.events() if "ended with exit code 86" in e]) == LOST_DEVICES
 
 
 def test_a_broken_version_copied_in_by_hand_is_not_served(fleet, repository, images, scores):

@@ -72,6 +72,35 @@ TEST(TritonLostDeviceDeathTest, EndsTheProcessWith86AfterTheAnswers) {
                 "metric 1");
 }
 
+void hold_after_loss() {
+    Scene scene(function_engine(lose_for_negative));
+    scene.backend.config.json = R"({"cmdline":{"after-loss":"hold"}})";
+    if (!scene.start(2).empty()) {
+        std::exit(2);
+    }
+    auto bad = request_of(-1);
+    auto later = request_of(2);
+    scene.execute({bad.get()});
+    std::fprintf(stderr, "bad %d; ready %s; ", static_cast<int>(bad->code),
+                 text_of(TRITONBACKEND_ModelInstanceReady(scene.instances[1].get())).c_str());
+    scene.execute({later.get()}, 1);
+    std::fprintf(stderr, "later is answered");
+    std::exit(3);
+}
+
+TEST(TritonLostDeviceDeathTest, LaterRequestsAreLeftToAProxyWhereTheOperatorSaysSo) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(hold_after_loss(), testing::ExitedWithCode(86), "bad 1; ready 4 [^;]*; $");
+}
+
+TEST(TritonLostDevice, OptionsAfterTheLossAreTwo) {
+    Scene scene(row_engine(8));
+    scene.backend.config.json = R"({"cmdline":{"after-loss":"wait"}})";
+    EXPECT_NE(
+        scene.start().find("--backend-config=after-loss: answer or hold is expected, got 'wait'"),
+        std::string::npos);
+}
+
 void hang() {
     auto never_end = [](const float* x, float* y, int64_t) {
         if (x[0] < 0) {

@@ -171,6 +171,10 @@ ChildCommand worker_command(const ServePlan& plan, size_t worker) {
                      str("--grpc-port=", w.grpc),
                      "--metrics-address=127.0.0.1",
                      str("--metrics-port=", w.metrics)};
+    // A gRPC answer of UNAVAILABLE is none that the proxy tries again; a connection that ends is.
+    for (std::string_view backend : {"ingot", "tensorrt", "onnxruntime"}) {
+        out.arguments.push_back(str("--backend-config=", backend, ",after-loss=hold"));
+    }
     if (std::find(plan.open.begin(), plan.open.end(), "model-repository") != plan.open.end()) {
         out.arguments.insert(out.arguments.end(),
                              {"--model-control-mode=explicit", "--load-model=*"});

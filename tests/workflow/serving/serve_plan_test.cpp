@@ -43,6 +43,17 @@ TEST(ServePlan, endpoints_are_closed_unless_they_are_named) {
     EXPECT_NE(random_key(), random_key());
 }
 
+TEST(ServePlan, workers_leave_requests_after_a_loss_to_the_proxy) {
+    ServePlan plan;
+    plan.workers.resize(1);
+    std::vector<std::string> words = worker_command(plan, 0).arguments;
+    for (const char* backend : {"ingot", "tensorrt", "onnxruntime"}) {
+        EXPECT_EQ(std::count(words.begin(), words.end(),
+                             std::string("--backend-config=") + backend + ",after-loss=hold"),
+                  1);
+    }
+}
+
 TEST(ServePlan, requests_do_not_share_connections_with_the_workers) {
     ServePlan plan;
     plan.workers.resize(2);
