@@ -6,8 +6,11 @@
 #include "NvInferRuntimeBase.h"
 #include "base/error.h"
 
+#include <algorithm>
 #include <mutex>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace ingot {
 
@@ -22,21 +25,36 @@ public:
                 return;
             }
             std::lock_guard<std::mutex> lock(mutex_);
-            if (errors_.size() < 1U << 16U) {
-                errors_ += errors_.empty() ? "" : "\n";
-                errors_ += message;
+            if (bytes_ < most_bytes) {
+                errors_.push_back({std::this_thread::get_id(), message});
+                bytes_ += errors_.back().text.size();
             }
         } catch (...) { // without memory the message is lost
         }
     }
 
-    /// The errors since the last call, one a line; `otherwise` if there are none. Empty without
-    /// memory for them.
+    /// This thread's errors since its last call, one a line. Calls that fail beside each other tell
+    /// theirs apart so. Without any, those of all threads: a call may have work done by others.
+    /// `otherwise` if there are none; empty without memory for them.
     std::string take_errors(const char* otherwise) noexcept {
         try {
             std::lock_guard<std::mutex> lock(mutex_);
+            std::thread::id own = std::this_thread::get_id();
+            auto is_own = [own](const Kept& e) { return e.thread == own; };
+            bool has_own = std::any_of(errors_.begin(), errors_.end(), is_own);
             std::string taken;
-            taken.swap(errors_);
+            std::vector<Kept> left;
+            bytes_ = 0;
+            for (Kept& e : errors_) {
+                if (has_own && !is_own(e)) {
+                    bytes_ += e.text.size();
+                    left.push_back(std::move(e));
+                    continue;
+                }
+                taken += taken.empty() ? "" : "\n";
+                taken += e.text;
+            }
+            errors_ = std::move(left);
             return taken.empty() ? std::string(otherwise) : taken;
         } catch (...) {
             return {};
@@ -56,8 +74,15 @@ protected:
     virtual void write(Severity severity, const char* message) = 0;
 
 private:
+    struct Kept {
+        std::thread::id thread;
+        std::string text;
+    };
+    static constexpr size_t most_bytes = 1U << 16U;
+
     std::mutex mutex_;
-    std::string errors_;
+    std::vector<Kept> errors_;
+    size_t bytes_ = 0; // of all texts
 };
 
 } // namespace ingot

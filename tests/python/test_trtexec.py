@@ -217,4 +217,5 @@ def test_warnings_go_to_stderr_and_the_rest_to_stdout(engine):
 
 def test_time_limit_stops_it(engine):
     text = run(f"--loadEngine={engine}", "--duration=-1", "--timeout=0.3", "--warmUp=0", code=130)
-    assert lines_of(text, "E") == ["stopped after the time limit of 300 ms"] and "&&&& FAILED" in text
+    [error] = lines_of(text, "E")  # a slow machine is stopped while it loads, and says in which file
+    assert error.endswith("stopped after the time limit of 300 ms") and "&&&& FAILED" in text
