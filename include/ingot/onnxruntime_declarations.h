@@ -272,8 +272,16 @@ struct OrtApiBase {
 
 #define INGOT_SLOT(table, member, index)                                                           \
     static_assert(offsetof(table, member) == (index) * sizeof(void*))
+INGOT_SLOT(OrtCompileApi, ReleaseModelCompilationOptions, 0);
+INGOT_SLOT(OrtCompileApi, CreateModelCompilationOptionsFromSessionOptions, 1);
+INGOT_SLOT(OrtCompileApi, ModelCompilationOptions_SetInputModelPath, 2);
+INGOT_SLOT(OrtCompileApi, ModelCompilationOptions_SetInputModelFromBuffer, 3);
+INGOT_SLOT(OrtCompileApi, ModelCompilationOptions_SetOutputModelPath, 4);
+INGOT_SLOT(OrtCompileApi, ModelCompilationOptions_SetOutputModelExternalInitializersFile, 5);
 INGOT_SLOT(OrtCompileApi, ModelCompilationOptions_SetOutputModelBuffer, 6);
+INGOT_SLOT(OrtCompileApi, ModelCompilationOptions_SetEpContextEmbedMode, 7);
 INGOT_SLOT(OrtCompileApi, CompileModel, 8);
+INGOT_SLOT(OrtCompileApi, ModelCompilationOptions_SetFlags, 9);
 INGOT_SLOT(OrtCompileApi, ModelCompilationOptions_SetEpContextBinaryInformation, 10);
 INGOT_SLOT(OrtCompileApi, ModelCompilationOptions_SetWeightlessEnabled, 15);
 INGOT_SLOT(OrtApi, CreateStatus, 0);

@@ -12,8 +12,15 @@ template <size_t count>
 struct Slots {
     void* words[count];
 };
+#ifdef INGOT_COMPARE_ABI
+#define INGOT_SLOT(table, member, index)                                                           \
+    static_assert(offsetof(table, member) == (index) * sizeof(void*));                             \
+    static_assert(offsetof(::table, member) == (index) * sizeof(void*),                            \
+                  "ONNX Runtime's header has " #table "::" #member " elsewhere")
+#else
 #define INGOT_SLOT(table, member, index)                                                           \
     static_assert(offsetof(table, member) == (index) * sizeof(void*))
+#endif
 
 struct OrtApi;
 struct OrtEpApi;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # libingot_onnxruntime.so, the execution provider for stock ONNX Runtime: a client of libingot.so, which
 # it finds beside it. ONNX Runtime may unload it while sessions still use it: it stays.
-set(ONNXRUNTIME_INCLUDE_DIR "" CACHE PATH "headers of ONNX Runtime, to compare the plugin's declarations with")
+set(ONNXRUNTIME_INCLUDE_DIR "" CACHE PATH "headers of ONNX Runtime 1.31 or newer, to compare the plugin's declarations with")
 file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cpp)
 add_library(ingot_onnxruntime_parts STATIC ${sources})
 target_link_libraries(ingot_onnxruntime_parts PUBLIC ingot_plugin_common)
