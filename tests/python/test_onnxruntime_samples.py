@@ -322,7 +322,7 @@ def test_declarations_stand_where_onnxruntime_has_them():
 
 
 def compare_abi(folder, header):
-    """What the compiler says of the plugin's declarations beside a header that is given as ONNX Runtime's."""
+    """The compiler's answer to the plugin's declarations beside a header that is given as ONNX Runtime's."""
     (folder / "onnxruntime_c_api.h").write_text(header)
     (folder / "a.cpp").write_text('#include "plugins/onnxruntime/abi.h"\n')
     return subprocess.run(["g++", "-std=c++20", "-fsyntax-only", "-DINGOT_COMPARE_ABI", "-I", folder, "-I", REPOSITORY,
