@@ -48,35 +48,36 @@ def read_rooms(text):
     return rooms
 
 
+def read_kernels(text):
+    """{folder of src/kernels: folders there that it may include besides itself and common}, from
+    the sentence of ARCHITECTURE.md that begins with "Kernels:"."""
+    found = re.search(r"\bKernels: ([^.]+)\.", text)
+    if not found:
+        sys.exit("ARCHITECTURE.md: no sentence 'Kernels: folder; folder, folder: folders it includes; "
+                 "...' says which folder of src/kernels may include which")
+    rooms = {}
+    for clause in " ".join(found.group(1).split()).split("; "):
+        folders, _, included = clause.partition(": ")
+        included = set(included.split(", ")) if included else set()
+        for folder in folders.split(", "):
+            if folder in rooms:
+                sys.exit(f"ARCHITECTURE.md: src/kernels/{folder} stands twice before a colon")
+            if unknown := sorted(included - rooms.keys()):
+                sys.exit(f"ARCHITECTURE.md: src/kernels/{folder} includes {', '.join(unknown)}, which "
+                         "no clause before its own has")
+        rooms |= dict.fromkeys(folders.split(", "), included)
+    return rooms
+
+
+ARCHITECTURE = (pathlib.Path(__file__).resolve().parents[1] / "ARCHITECTURE.md").read_text()
 # A folder of src without a row in the table may not exist.
-ALLOWED = read_rooms((pathlib.Path(__file__).resolve().parents[1] / "ARCHITECTURE.md").read_text())
+ALLOWED = read_rooms(ARCHITECTURE)
+KERNELS = read_kernels(ARCHITECTURE)
 # The public headers: they include each other only, and of src only api knows them.
 PUBLIC = re.compile(r"((impl/)?Nv\w+\.h|ingot(_onnxruntime)?\.h|ingot/\w+\.h)")
 USES_PUBLIC = ("api", "tools", "plugins")
 # Backends do not know each other.
 BACKENDS = ("cpu", "cuda")
-
-# Folder of src/kernels -> folders there that it may include besides itself and common.
-KERNELS = {
-    "common": (),
-    "pointwise": (),
-    "rope": ("pointwise",),
-    "copy": ("pointwise",),
-    "roll": ("pointwise", "copy"),
-    "reduce": ("copy",),
-    "attention": ("reduce",),
-    "norm": ("reduce",),
-    "pool": ("reduce",),
-    "squeeze_excite": ("reduce",),
-    "gather": ("pointwise", "copy", "reduce"),
-    "resize": ("pointwise", "copy", "reduce"),
-    "scan_sort": ("copy", "reduce"),
-    "contraction": (),
-    "gemv": ("contraction",),
-    "quantized_dot": ("contraction", "gemv"),
-    "gemm": ("contraction", "gemv", "quantized_dot"),
-    "conv": ("contraction", "gemm"),
-}
 
 # Split, so that this file passes its own check.
 MACHINE_PATH = re.compile(r"(?<![\w.}])/(?:wo" + r"rk|ho" + r"me|ro" + r"ot|tm" + r"p)/")
@@ -154,7 +155,7 @@ def check_includes(path, lines):
         return
     room = kernels_room(path.parts[1:]) if path.parts[0] == "src" else None
     if room is not None and room not in KERNELS:
-        yield f"{path}: src/kernels/{room} has no place in the table of tools/check_tree.py"
+        yield f"{path}: src/kernels/{room} has no place in the sentence 'Kernels: ...' of ARCHITECTURE.md"
         return
     for number, line in enumerate(lines, 1):
         found = INCLUDE.match(line)

@@ -8,7 +8,7 @@ import pytest
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "tools" / "check_tree.py"
 sys.path.insert(0, str(SCRIPT.parent))
-from check_tree import read_rooms  # noqa: E402
+from check_tree import list_files, read_kernels, read_rooms  # noqa: E402
 
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
 CPP = f"// {LICENCE}\n"
@@ -120,6 +120,31 @@ def test_rooms_are_those_of_the_table():
 def test_a_row_names_rows_above_it():
     with pytest.raises(SystemExit, match="the row of ir names ops, which no row above it has"):
         read_rooms("| `src/ir` | graphs | ops |\n| `src/ops` | ops | |\n")
+
+
+def test_folders_of_kernels_are_those_of_the_sentence():
+    rooms = read_kernels("Other: a.\nKernels: common; pointwise; rope,\ncopy: pointwise; roll: pointwise, copy.\n")
+    assert rooms == {"common": set(), "pointwise": set(), "rope": {"pointwise"}, "copy": {"pointwise"},
+                     "roll": {"pointwise", "copy"}}
+
+
+@pytest.mark.parametrize("text, message", [
+    ("Kernels: gemm: gemv; gemv.", "src/kernels/gemm includes gemv, which no clause before its own has"),
+    ("Kernels: gemv; gemm, conv: gemm.", "src/kernels/gemm includes gemm, which no clause before its own has"),
+    ("Kernels: gemv; gemm: gemv; gemv.", "src/kernels/gemv stands twice before a colon"),
+    ("| `src/kernels` | families | |", "no sentence 'Kernels: folder; folder, folder: folders it includes; "),
+])
+def test_folders_of_kernels_include_one_way(text, message):
+    with pytest.raises(SystemExit) as refused:
+        read_kernels(text)
+    assert str(refused.value).startswith(f"ARCHITECTURE.md: {message}")
+
+
+def test_each_folder_of_kernels_that_is_named_exists():
+    root = SCRIPT.parents[1]
+    folders = {path.parts[2] for path in list_files(root)
+               if path.parts[:2] == ("src", "kernels") and len(path.parts) > 3}
+    assert folders == set(read_kernels((root / "ARCHITECTURE.md").read_text()))
 
 
 def test_a_new_folder_of_src_needs_a_row(tmp_path):
