@@ -34,7 +34,7 @@ def include(name):
 def test_a_clean_tree_passes(tmp_path):
     code, lines = check(tmp_path, {
         "CMakeLists.txt": PY,
-        "src/base/a.h": CPP + "#include <vector>\n",
+        "src/base/a.h": CPP + "#include <vector>\n#include <sys/stat.h>\n",
         "src/ir/b.cpp": CPP + '#include "base/a.h"\n#include "ir/b.h"\n',
         "src/passes/c.cpp": include("ops/ops.h"),
         "src/engine/d.cpp": include("plan/backend.h"),
@@ -108,6 +108,35 @@ def test_includes_go_one_way(tmp_path, path, included):
     code, lines = check(tmp_path, {path: include(included)})
     assert code == 1
     assert lines[0].startswith(f"{path}:2: ") and f'may not include "{included}"' in lines[0]
+
+
+@pytest.mark.parametrize("path, line, included", [
+    ("src/ir/x.cpp", "#include <ops/ops.h>", "ops/ops.h"),
+    ("src/engine/x.h", "# include <NvInfer.h>", "NvInfer.h"),
+    ("src/kernels/gemv/x.cpp", "#include <kernels/gemm/gemm.h> // why", "kernels/gemm/gemm.h"),
+    ("plugins/triton/x.cpp", "#include <engine/engine.h>", "engine/engine.h"),
+    ("src/ir/x.def", '#include "ops/ops.h"', "ops/ops.h"),
+    ("src/backends/cpu/simd/x.inl", '#include "backends/cuda/driver.h"', "backends/cuda/driver.h"),
+    ("src/base/x.cpp", '#/**/include "../ir/graph.h"', "../ir/graph.h"),
+    ("src/base/x.cpp", '#include/**/"ir/graph.h"', "ir/graph.h"),
+    ("src/ir/x.cpp", "#include <../src/ops/ops.h>", "../src/ops/ops.h"),
+    ("src/ir/x.cpp", '#include "base/../ops/ops.h"', "base/../ops/ops.h"),
+    ("src/ir/x.cpp", '#include "./../ops/ops.h"', "./../ops/ops.h"),
+    ("tools/ingot/x.cpp", '#include "../../src/plan/plan.h"', "../../src/plan/plan.h"),
+])
+def test_no_spelling_hides_an_include(tmp_path, path, line, included):
+    code, lines = check(tmp_path, {path: f"{CPP}{line}\n"})
+    assert code == 1
+    assert lines[0].startswith(f"{path}:2: ") and f'may not include "{included}"' in lines[0]
+
+
+@pytest.mark.parametrize("line", ["#include HEADER", "#  include OPS(ops)"])
+def test_an_include_names_its_header(tmp_path, line):
+    assert check(tmp_path, {"tests/ir/x.cpp": f"{CPP}{line}\n"})[0] == 0
+    code, lines = check(tmp_path, {"src/ir/x.cpp": f"{CPP}{line}\n"})
+    assert code == 1
+    assert lines[0] == ("src/ir/x.cpp:2: the header of an include stands in a macro, where the "
+                        "table of ARCHITECTURE.md cannot be checked: name the header")
 
 
 def test_rooms_are_those_of_the_table():
