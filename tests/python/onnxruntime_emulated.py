@@ -5,12 +5,11 @@ opened once in a process, so that each test runs its program in one of its own."
 import os
 import pathlib
 import subprocess
-import sys
-import textwrap
 
 import pytest
 
-from onnxruntime_plugin import REPOSITORY, library, onnxruntime
+from onnxruntime_plugin import REPOSITORY, library
+from onnxruntime_process import clean_environment, run_process
 
 PRELUDE = """
 import ctypes, gc, json, os, re, threading, time
@@ -30,12 +29,6 @@ def session(model, device=0, **options):
     made.add_provider_for_devices([devices[device]], options)
     source = model if isinstance(model, str) else model.SerializeToString()
     return onnxruntime.InferenceSession(source, made, enable_fallback=False)
-def message(f):
-    try:
-        f()
-    except Exception as e:
-        return str(e)
-    raise AssertionError("nothing was raised")
 def value(array, device=0):
     return onnxruntime.OrtValue.ortvalue_from_numpy(array, "gpu", device, 0x10DE)
 def model(rows="n", columns=4):
@@ -63,18 +56,13 @@ def run(folder, text, nvrtc=True, **variables):
                           or REPOSITORY / "build" / "tests" / "emulated_cuda")
     if not (driver / "libcuda.so.1").is_file():
         pytest.skip(f"no emulated driver in {driver}: run './dev build', or set INGOT_EMULATED_CUDA")
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("INGOT_")}
-    environment |= {"LD_LIBRARY_PATH": str(driver), "PLUGIN": str(library()), "INGOT_RUNTIME_CACHE": "none",
-                    "XDG_CACHE_HOME": str(folder), "INGOT_NVRTC": str(driver / "libnvrtc.so.13"),
-                    "PYTHONPATH": os.pathsep.join([str(pathlib.Path(__file__).parent),
-                                                   str(pathlib.Path(onnxruntime.__file__).parents[1])])}
+    texts = pathlib.Path(os.environ.get("INGOT_KEPT") or "~/.cache/ingot/emulated").expanduser()
+    environment = clean_environment() | {
+        "LD_LIBRARY_PATH": str(driver), "PLUGIN": str(library()), "INGOT_RUNTIME_CACHE": "none",
+        "XDG_CACHE_HOME": str(folder), "INGOT_KEPT": str(texts), "INGOT_NVRTC": str(driver / "libnvrtc.so.13")}
     if not nvrtc:
         shim = folder / "no_nvrtc.so"
         source = REPOSITORY / "tests" / "onnxruntime" / "programs" / "no_nvrtc.c"
         subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, source, "-ldl"], check=True)
         environment |= {"LD_PRELOAD": str(shim), "INGOT_NVRTC": str(folder / "libnvrtc.so")}
-    done = subprocess.run([sys.executable, "-c", PRELUDE + textwrap.dedent(text)], cwd=folder,
-                          env=environment | variables, text=True, timeout=400, check=False,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}"
-    return done.stdout
+    return run_process(folder, PRELUDE, text, environment | variables)

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Devices of the provider: none by default, the CPU and virtual GPUs on request."""
-import os
 import pathlib
-import subprocess
-import sys
-import textwrap
 
 import numpy as np
 import onnx
@@ -12,6 +8,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnxruntime_plugin import REPOSITORY, library, model_of, onnxruntime
+from onnxruntime_process import clean_environment, run_process
 
 STATE = onnxruntime.capi.onnxruntime_pybind11_state
 
@@ -28,27 +25,16 @@ def options(device, **values):
     return made
 def session(path, *arguments, **values):
     return onnxruntime.InferenceSession(path, options(*arguments, **values), enable_fallback=False)
-def message(f):
-    try:
-        f()
-    except Exception as e:
-        return str(e)
-    raise AssertionError("nothing was raised")
 x = np.array([[-1.0, 2.0]], np.float32)
 """
 
 
 def run(folder, text, **variables):
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("INGOT_")}
-    environment["PYTHONPATH"] = str(pathlib.Path(onnxruntime.__file__).parents[1])
+    environment = clean_environment()
     nvrtc = REPOSITORY / ".deps" / "nvrtc" / "lib" / "libnvrtc.so.13"
     if nvrtc.exists():
         environment["INGOT_NVRTC"] = str(nvrtc)
-    done = subprocess.run([sys.executable, "-c", PRELUDE + f"path = {str(library())!r}\n"
-                           + textwrap.dedent(text)], cwd=folder, env=environment | variables,
-                          text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    assert done.returncode == 0, done.stdout
-    return done.stdout
+    return run_process(folder, PRELUDE + f"path = {str(library())!r}\n", text, environment | variables)
 
 
 @pytest.fixture
