@@ -210,7 +210,9 @@ std::string proxy_config(const ServePlan& plan) {
         plan.drain_seconds, "s\n    tune.bufsize ", plan.retry_bytes + room_beside_body, "\n",
         "    # A request shares its connection with no other. HAProxy drops what a dead server\n"
         "    # had answered when it meets the error while it sends another stream's request.\n"
-        "    tune.h2.be.max-concurrent-streams 1\n",
+        "    .if version_atleast(2.8)\n"
+        "        tune.h2.be.max-concurrent-streams 1\n"
+        "    .endif\n",
         metrics,
         "\n\n"
         "defaults\n"

@@ -57,7 +57,9 @@ TEST(ServePlan, workers_leave_requests_after_a_loss_to_the_proxy) {
 TEST(ServePlan, requests_do_not_share_connections_with_the_workers) {
     ServePlan plan;
     plan.workers.resize(2);
-    EXPECT_NE(proxy_config(plan).find("\n    tune.h2.be.max-concurrent-streams 1\n"),
+    EXPECT_NE(proxy_config(plan).find("\n    .if version_atleast(2.8)\n"
+                                      "        tune.h2.be.max-concurrent-streams 1\n"
+                                      "    .endif\n"),
               std::string::npos);
 }
 
