@@ -191,7 +191,12 @@ ChildCommand worker_command(const ServePlan& plan, size_t worker) {
 }
 
 ChildCommand proxy_command(const ServePlan& plan) {
-    return {{plan.haproxy, "-db", "-f", plan.proxy_file()}, {}, {}};
+    // Buffers hold whole requests. The C library's defaults give such blocks back to the system
+    // after each request, and each page of the next one is a fault: 1.1 ms in place of 0.2.
+    constexpr const char* most_kept = "33554432";
+    return {{plan.haproxy, "-db", "-f", plan.proxy_file()},
+            {{"MALLOC_MMAP_THRESHOLD_", most_kept}, {"MALLOC_TRIM_THRESHOLD_", "268435456"}},
+            {}};
 }
 
 std::string proxy_config(const ServePlan& plan) {

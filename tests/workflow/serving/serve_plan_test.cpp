@@ -54,6 +54,15 @@ TEST(ServePlan, workers_leave_requests_after_a_loss_to_the_proxy) {
     }
 }
 
+TEST(ServePlan, the_proxy_keeps_the_memory_of_its_buffers) {
+    ServePlan plan;
+    plan.folder = "f";
+    EXPECT_NE(script_of(proxy_command(plan))
+                  .find("MALLOC_MMAP_THRESHOLD_='33554432' MALLOC_TRIM_THRESHOLD_='268435456'"),
+              std::string::npos)
+        << script_of(proxy_command(plan));
+}
+
 TEST(ServePlan, requests_do_not_share_connections_with_the_workers) {
     ServePlan plan;
     plan.workers.resize(2);
