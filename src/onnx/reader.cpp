@@ -242,7 +242,7 @@ MemoryBudget::MemoryBudget(size_t file_bytes)
 void MemoryBudget::take(size_t bytes) {
     taken_ += bytes;
     require(taken_ <= limit_, ErrorCode::InvalidModel,
-            "what the file lists (nodes, values, attributes, names) needs more than ", limit_,
+            "the list of nodes, values, attributes and names needs more than ", limit_,
             " bytes of memory; the limit is 512 MiB and twice the file's ", file_bytes_,
             " bytes. Store numbers as initializers, drop unused value_info and metadata, or "
             "split the model");
