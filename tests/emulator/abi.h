@@ -7,7 +7,8 @@ struct Index3 {
     unsigned x, y, z;
 };
 
-enum class Exchange : int { Xor, Index, Up, Down };
+/// Quad: as Xor, among four adjacent lanes.
+enum class Exchange : int { Xor, Index, Up, Down, Quad };
 enum class Mma : int { F16, BF16, Tf32, S8, U8, E4M3, E5M2, U8S8 };
 
 /// The runtime's side of instructions that need more than their own thread.

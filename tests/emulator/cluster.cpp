@@ -120,6 +120,7 @@ void Cluster::start(uint64_t first) {
         b.shared_bytes = l.shared;
         b.shared = place_shared(rank, l.shared);
         b.warps.resize((l.threads + 31) / 32);
+        b.quads.resize(b.warps.size() * 8);
         b.warpgroups.resize((l.threads + 127) / 128);
         uint64_t index = first + rank;
         Index3 at{static_cast<unsigned>(index % l.grid.x),

@@ -141,6 +141,7 @@ struct BlockState {
     bool waited = false;
     int ended = 0;
     std::vector<Meeting> warps;
+    std::vector<Meeting> quads; // of four adjacent lanes
     std::vector<Warpgroup> warpgroups;
     Barrier barriers[16];
     std::deque<Mbarrier> mbarriers;   // references stay valid

@@ -44,6 +44,9 @@ DEVICE u32 shfl_xor(u32 v, int lane_mask) {
 DEVICE u32 shfl(u32 v, int lane) {
     return INGOT_RUNTIME.exchange(Exchange::Index, v, lane);
 }
+DEVICE float quad_xor(float v, int lane_mask) {
+    return __uint_as_float(INGOT_RUNTIME.exchange(Exchange::Quad, __float_as_uint(v), lane_mask));
+}
 DEVICE u32 shfl_up(u32 v, int delta) {
     return INGOT_RUNTIME.exchange(Exchange::Up, v, delta);
 }

@@ -55,7 +55,27 @@ struct ExchangeOperands {
     unsigned result;
 };
 
+unsigned exchange_in_quad(unsigned value, int operand) {
+    ExchangeOperands mine{Exchange::Quad, value, operand, 0};
+    Fiber& f = here();
+    Cluster& c = *running();
+    constexpr int lanes = 4;
+    auto quad = static_cast<size_t>(f.warp() * (32 / lanes) + f.lane() / lanes);
+    c.meet(f.block->quads[quad], lanes, Wait::Warp, "quad_xor", f.lane() % lanes, &mine,
+           [](Meeting& m) {
+               for (size_t lane = 0; lane < m.operands.size(); ++lane) {
+                   auto* o = static_cast<ExchangeOperands*>(m.operands[lane]);
+                   size_t from = lane ^ static_cast<size_t>(o->operand & (lanes - 1));
+                   o->result = static_cast<ExchangeOperands*>(m.operands[from])->value;
+               }
+           });
+    return mine.result;
+}
+
 unsigned exchange(Exchange kind, unsigned value, int operand) {
+    if (kind == Exchange::Quad) {
+        return exchange_in_quad(value, operand);
+    }
     ExchangeOperands mine{kind, value, operand, 0};
     static constexpr const char* names[] = {"shfl_xor", "shfl", "shfl_up", "shfl_down"};
     in_warp(names[static_cast<int>(kind)], &mine, [](Meeting& m) {
@@ -75,6 +95,8 @@ unsigned exchange(Exchange kind, unsigned value, int operand) {
                 break;
             case Exchange::Down:
                 from = lane + (o->operand & 31);
+                break;
+            case Exchange::Quad: // above
                 break;
             }
             from = from < 0 || from > 31 ? lane : from;

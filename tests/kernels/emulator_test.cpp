@@ -37,6 +37,16 @@ TEST(Emulator, ExchangesBetweenLanes) {
     }
 }
 
+TEST(Emulator, FourLanesExchangeWithoutTheOthers) {
+    Machine m("grid_wait(); if (t & 4) out[t] = (u32)quad_xor((float)t, 3); else out[t] = 7;");
+    auto out = m.run(32);
+    for (uint32_t i = 0; i < 32; ++i) {
+        EXPECT_EQ(out[i], (i & 4U) != 0 ? i ^ 3U : 7U);
+    }
+    Machine part("grid_wait(); if ((t & 3) != 3) out[t] = (u32)quad_xor((float)t, 1);");
+    expect_has(part.error(), "quad_xor");
+}
+
 TEST(Emulator, BarriersOrderSharedMemory) {
     for (bool reversed : {false, true}) {
         Machine m("SHARED(raw); u32* s = (u32*)raw; __shared__ u32 other[96];\n"

@@ -264,6 +264,7 @@ BackendRun expect_backend(const Graph& g, const BackendOptions& options) {
             compile.of<CudaOptions>().force_tactic = options.tactic;
             compile.of<CudaOptions>().tf32 = options.tf32;
             compile.poison = true;
+            compile.batch_invariant = options.batch_invariant;
             auto execution =
                 backend->compile(std::make_shared<const Graph>(g), compile)->create_execution();
             for (int run = 0; run < options.runs; ++run) {

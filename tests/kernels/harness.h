@@ -81,6 +81,7 @@ struct BackendOptions {
     unsigned seed = 1;
     std::vector<Tensor> inputs = {}; // as above
     int runs = 3;                    // plain, recorded, replayed
+    bool batch_invariant = false;    // CompileOptions::batch_invariant
 };
 /// The results of a run, for assertions.
 struct BackendRun {

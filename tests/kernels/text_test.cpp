@@ -46,6 +46,8 @@ const KernelCase cases[] = {
     {"arg_reduce", 90, "", R"(arg_reduce fn="max" axis=1 | f32[64,1000])"},
     {"softmax", 90, "", R"(softmax axis=1 | f16[64,1000])"},
     {"layer_norm", 90, "", R"(layer_norm axis=-1 epsilon=1e-5 | f16[64,768] f16[768] f16[768])"},
+    {"row_moments", 90, "", R"(row_moments chunk=32 | f16[64,768])"},
+    {"moment_norm", 90, "", R"(moment_norm epsilon=1e-5 | f16[64,768] f32[64,24,2])"},
     {"group_norm", 90, "", R"(group_norm groups=8 epsilon=1e-5 | f16[2,64,16,16] f16[64] f16[64])"},
     {"pool_max", 90, "",
      R"(pool fn="max" sizes=[3,3] strides=[2,2] dilations=[1,1] low=[1,1] high=[1,1] extra=[0,0] | f16[2,16,15,17])"},

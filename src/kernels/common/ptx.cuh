@@ -53,6 +53,14 @@ DEVICE u32 shfl(u32 v, int lane) {
     asm volatile("shfl.sync.idx.b32 %0,%1,%2,0x1f,0xffffffff;" : "=r"(r) : "r"(v), "r"(lane));
     return r;
 }
+/// Among four adjacent lanes, which need not agree with the others of their warp.
+DEVICE float quad_xor(float v, int lane_mask) {
+    u32 r;
+    asm volatile("shfl.sync.bfly.b32 %0,%1,%2,0x1f,%3;"
+                 : "=r"(r)
+                 : "r"(__float_as_uint(v)), "r"(lane_mask), "r"(0xfu << (threadIdx.x & 28)));
+    return __uint_as_float(r);
+}
 /// The value of lane - delta; lanes below delta keep their own.
 DEVICE u32 shfl_up(u32 v, int delta) {
     u32 r;

@@ -8,6 +8,8 @@
 #include "kernels/contraction/epilogue.h"
 #include "ops/primitives.h"
 
+#include <optional>
+
 namespace ingot::kernels {
 
 /// Merged axes and the strides of each tensor that has them; at least one axis.
@@ -22,6 +24,8 @@ struct Loops {
 
 struct Contraction {
     Operand a, b, out;
+    /// Moments of the result's rows (ops/row_moments.h), stored with it.
+    std::optional<Operand> moments;
     bool b_constant = false;
     Loops batch, rows, columns, depth;
     Epilogue epilogue;

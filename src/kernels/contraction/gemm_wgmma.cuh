@@ -5,12 +5,19 @@
 // RESIDENT blocks share an SM, one storing its tile while another multiplies. A B that is constant
 // is fetched before the kernels before this one have finished. `splits` blocks of a cluster share a
 // tile and sum in a fixed order. CENTRED: the sums are divided by the deviation of their row of A
-// (the root of its variance plus `epsilon`), of which a block has the whole depth. The finished
-// tile lies at byte `tile_at` of shared memory, which is 0, in the ring's place, or behind the
-// barriers. EARLY: the epilogue's operands are read before the main loop.
+// (the root of its variance plus `epsilon`), of which a block has the whole depth. MERGED: the same
+// by the moments of A's rows, which another kernel has left; factors lie at byte `factors_at` of
+// shared memory. The finished tile lies at byte `tile_at`, which is 0, in the ring's place, or
+// behind the barriers. EARLY: the epilogue's operands are read before the main loop.
 constexpr int tile_bytes = tile_m * tile_pitch * 4, depth = 4;
 constexpr int end_bytes = tile_bytes + (EARLY ? 0 : depth * 40 * consumers); // of two operands
 constexpr int bar_at = ST * stage_bytes > end_bytes ? ST* stage_bytes : end_bytes;
+
+#ifdef MERGED
+#define A_MOMENTS , const float *a_moments, i32 factors_at
+#else
+#define A_MOMENTS
+#endif
 
 #if RESIDENT
 /// One thread loads both operands; B goes first where it is constant.
@@ -65,7 +72,7 @@ DEVICE void stage_tile(float* tile, const Sums& sums, int row, int lane) {
 KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), BLOCKS)
     gemm_wgmma(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
                OUT* __restrict__ out, i32 splits, i32 b_constant, i32 a_batched, i32 b_batched,
-               float epsilon, i32 tile_at CONV_PARAMS,
+               float epsilon, i32 tile_at A_MOMENTS CONV_PARAMS,
                const __grid_constant__ Geometry g EPI_PARAMS) {
     SHARED(memory);
     u32 ring = smem_addr(memory), full = ring + bar_at;
@@ -107,6 +114,13 @@ KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), BLOCKS)
                 grid_wait();
             produce<slab_b>(load_b, slab_b, ring + DEEP * slab_a, full, begin, end, turn);
         }
+#ifdef MERGED
+        else if (tid >= consumers + 64) {
+            grid_wait();
+            merge_rows((float*)(memory + factors_at), a_moments, tid - consumers - 64, at.row_of,
+                       (int)g.k, epsilon);
+        }
+#endif
 #endif
         sync_warp();
         if (splits > 1) {
@@ -144,6 +158,9 @@ KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), BLOCKS)
 #endif
 #ifdef CENTRED
     deviations.divide(sums, epsilon, lane);
+#endif
+#ifdef MERGED
+    scale_rows(sums, (const float*)(memory + factors_at), group * (64 * MB) + warp * 16, lane);
 #endif
     float* tile = (float*)(memory + tile_at);
     if (tile_at == 0)

@@ -7,7 +7,9 @@
 // Sums go through the epilogue (read_columns and epilogue_pair, generated) in registers, and as f16
 // or bf16 into a panel of 64 columns in shared memory, the last panel of 32 where TAIL. A warpgroup
 // has buffers of them in turn. With FULL an operand of the epilogue has the shape of the result:
-// TMA loads it into the panel ahead of time, and the result replaces it there.
+// TMA loads it into the panel ahead of time, and the result replaces it there. MOMENTS: those of
+// the rounded results are stored too. MERGED: sums are multiplied by the factors of their rows of
+// A.
 constexpr int buffers = 2;
 constexpr int panels = (BN + 63) / 64;
 // Columns that a warp converts at a time: fewer where sums leave few registers.
@@ -152,6 +154,27 @@ DEVICE void pick(float* d, const Sums& sums, int part) {
     }
 }
 
+#if MOMENTS
+/// Stores the moments of a chunk of a row, of which a thread has four pairs of columns.
+DEVICE void send_moments(const u32* pairs, i64 row, int n, u32 batch, int lane,
+                         const Geometry& g EPI_PARAMS) {
+    float v[8];
+#pragma unroll
+    for (int k = 0; k < 8; k++) {
+        OUT one;
+        one.bits = (u16)(pairs[k / 2] >> (k % 2 * 16));
+        v[k] = widen(one);
+    }
+    Moments m = chunk_moments(v);
+    if ((lane & 3) == 0 && row >= 0 && n < (int)g.n) {
+        i64 at =
+            offset_of<RB>(batch, g.batch, g.cb[0]) + offset_of<RM>((u32)row, g.rows, g.cm[0]) + n;
+        Pack<float, 2> both = {{m.mean, m.squares}};
+        *(Pack<float, 2>*)(moments + at / moment_chunk * 2) = both;
+    }
+}
+#endif
+
 struct ChunkColumns {
     Columns of[wide / 8];
     DEVICE void read(int n, const Geometry& g EPI_PARAMS) {
@@ -162,13 +185,16 @@ struct ChunkColumns {
     }
 };
 
-/// A warp's rows of a tile: `use` counts panels.
-DEVICE void epilogue_of_tile(const Sums& sums, u32 memory, u32 ends, u32 use, int n0, int warp,
-                             int lane, const Geometry& g EPI_PARAMS) {
+/// A warp's rows of a tile: `use` counts panels. Lane i has the `factor` of row i of the warp's 16
+/// of each 64.
+DEVICE void epilogue_of_tile(const Sums& sums, u32 memory, u32 ends, u32 use, const Place& place,
+                             float factor, int warp, int lane, const Geometry& g EPI_PARAMS) {
+    int n0 = (int)place.n0;
     // Rows 0..7 of 16, then the others, of 8 columns; the same of the next 8: as matrices come.
     int row = warp * 16 + (lane & 15), side = lane >> 4;
     int n = n0 + (lane & 3) * 2;
     constexpr bool early = wide == 32;
+    (void)factor;
     ChunkColumns ahead;
     if (early)
         ahead.read(n, g EPI_PASS);
@@ -190,6 +216,17 @@ DEVICE void epilogue_of_tile(const Sums& sums, u32 memory, u32 ends, u32 use, in
         for (int i = 0; i < MB; i++) {
             float d[wide / 2];
             pick(d, sums, c * MB + i);
+#ifdef MERGED
+            float upper = shfl(factor, i * 16 + (lane >> 2)),
+                  lower = shfl(factor, i * 16 + 8 + (lane >> 2));
+#pragma unroll
+            for (int e = 0; e < wide / 2; e++)
+                d[e] *= (e & 2) == 0 ? upper : lower;
+#endif
+#if MOMENTS
+            static_assert(wide == moment_chunk, "a chunk at a time");
+            u32 rows[2][4]; // of pairs of columns
+#endif
 #pragma unroll
             for (int s = 0; s < wide / 16; s++) {
                 u32 to = at + i * (tail ? 64 * 64 : 64 * 128) + ((chunk + s * 2) ^ turn) * 16;
@@ -201,7 +238,18 @@ DEVICE void epilogue_of_tile(const Sums& sums, u32 memory, u32 ends, u32 use, in
                     r[j] = epilogue_pair(d[s * 8 + j * 2], d[s * 8 + j * 2 + 1],
                                          columns.of[s * 2 + j / 2], other[j] EPI_PASS);
                 stmatrix4(to, r[0], r[1], r[2], r[3]);
+#if MOMENTS
+#pragma unroll
+                for (int j = 0; j < 4; j++)
+                    rows[j & 1][s * 2 + j / 2] = r[j];
+#endif
             }
+#if MOMENTS
+#pragma unroll
+            for (int h = 0; h < 2; h++)
+                send_moments(rows[h], place.row_of(i * 64 + warp * 16 + h * 8 + (lane >> 2)),
+                             n0 + c * wide, place.batch, lane, g EPI_PASS);
+#endif
         }
         if (inside + wide == 64 || c == chunks - 1) {
             async_fence();
@@ -212,6 +260,11 @@ DEVICE void epilogue_of_tile(const Sums& sums, u32 memory, u32 ends, u32 use, in
     }
 }
 
+#ifdef MERGED
+#define A_MOMENTS , float epsilon, const float *a_moments
+#else
+#define A_MOMENTS
+#endif
 KERNEL void __launch_bounds__(consumers + 128, 1)
     gemm_wgmma_persistent(const __grid_constant__ TensorMap map_a,
                           const __grid_constant__ TensorMap map_b,
@@ -225,7 +278,7 @@ KERNEL void __launch_bounds__(consumers + 128, 1)
 #if FULL && TAIL
                           const __grid_constant__ TensorMap map_x_tail,
 #endif
-                          i32 b_constant, i32 a_batched, i32 b_batched CONV_PARAMS,
+                          i32 b_constant, i32 a_batched, i32 b_batched A_MOMENTS CONV_PARAMS,
                           const __grid_constant__ Geometry g EPI_PARAMS) {
     SHARED(memory);
     u32 ring = smem_addr(memory), full = ring + bar_at, turns = full + 16 * ST, ends = turns + 16;
@@ -297,8 +350,17 @@ KERNEL void __launch_bounds__(consumers + 128, 1)
         mine = ends + group * buffers * 16;
     Tiles tiles(group, g, patch);
     int i = 0; // of this warpgroup's tiles
+#ifdef MERGED
+    grid_wait();
+#endif
 #pragma unroll 1
     for (u32 t = tiles.first; t < tiles.end; t += tiles.step, i++) {
+        float factor = 1.0f;
+#ifdef MERGED
+        int r = lane / 16 * 64 + warp * 16 + (lane & 15);
+        factor = row_factor(a_moments, r < tile_m ? place_of(t, g, patch).row_of(r) : -1, (int)g.k,
+                            epsilon);
+#endif
         int before = (2 * i + group) * all; // steps of the block's tiles so far
         Turn turn;
         turn.stage = before % ST;
@@ -311,7 +373,7 @@ KERNEL void __launch_bounds__(consumers + 128, 1)
             end_main_loop();
         if (i == 0)
             grid_wait();
-        epilogue_of_tile(sums, memory_of, mine, (u32)i * panels, (int)place_of(t, g, patch).n0,
+        epilogue_of_tile(sums, memory_of, mine, (u32)i * panels, place_of(t, g, patch), factor,
                          warp, lane, g EPI_PASS);
     }
 }

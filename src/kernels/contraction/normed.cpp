@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/integers.h"
 #include "ops/ops.h"
+#include "ops/row_moments.h"
 
 #include <algorithm>
 
@@ -36,15 +37,17 @@ Group norm_group(const Group& whole) {
     return {whole.graph, whole.nodes.first(1), whole.first().inputs, whole.first().outputs};
 }
 
-const Family& norm_family() {
+/// The family that runs the norm alone.
+const Family& norm_family(const Group& whole) {
+    std::string_view name = whole.first().def->name;
     for (const FamilyTable* table : all_families()) {
         for (const Family& f : *table) {
-            if (f.name == ops::layer_norm_def.name) {
+            if (f.name == name) {
                 return f;
             }
         }
     }
-    fail(ErrorCode::Internal, "no family of kernels runs layer_norm");
+    fail(ErrorCode::Internal, "no family of kernels runs ", name);
 }
 
 /// The product of a group, with its rows at `rows`.
@@ -72,10 +75,17 @@ const Operand& rows_of(const Problem& p) {
     return p.operand(p.group.first().inputs[0]);
 }
 
+/// The layout of the rows once they are normalised: dense, in the order in which they lie.
+View normed_view(const View& rows) {
+    return rows.strides.back() == 1 || rows.shape.back() == 1
+               ? plan::dense(rows.shape, plan::stride_order(rows))
+               : plan::dense(rows.shape);
+}
+
 /// The rows once they are normalised, in scratch memory.
 Operand between(const Problem& p, int64_t bytes_before) {
     const Operand& x = rows_of(p);
-    Operand o{x.dtype, in_scratch, plan::dense(x.view.shape)};
+    Operand o{x.dtype, in_scratch, normed_view(x.view)};
     o.view.offset = bytes_before * 8 / bit_width(x.dtype);
     return o;
 }
@@ -91,8 +101,9 @@ public:
         }
         Problem own{group_,     p.symbols, in_,    std::span(&result_, 1),
                     constants_, p.arch,    p.tf32, p.batch_invariant};
-        for (const Tactic& t : norm_family().tactics(own)) {
-            emitted_ = norm_family().emit(own, t);
+        const Family& family = norm_family(p.group);
+        for (const Tactic& t : family.tactics(own)) {
+            emitted_ = family.emit(own, t);
             cost_us_ = t.cost_us;
             if (emitted_.scratch == 0) {
                 return;
@@ -115,8 +126,13 @@ private:
 
 RowNorm row_norm(const Problem& p) {
     const Node& n = p.group.first();
-    const auto& a = n.as<ops::LayerNorm>();
     RowNorm r;
+    if (n.is(ops::moment_norm_def)) {
+        r.epsilon = n.as<ops::MomentNorm>().epsilon;
+        r.moments = p.operand(n.inputs[1]);
+        return r;
+    }
+    const auto& a = n.as<ops::LayerNorm>();
     r.rms = a.rms;
     r.epsilon = a.epsilon;
     const Shape& shape = rows_of(p).view.shape;
@@ -156,11 +172,11 @@ std::optional<std::string> refuse_normed(const Group& group, const NormedProduct
     if (contracted == nullptr || dot.inputs[0] != result || readers != 1) {
         return "the norm's result is not read by one dot alone";
     }
-    int64_t axis = norm.as<ops::LayerNorm>().axis;
+    int64_t axis = norm.is(ops::layer_norm_def) ? norm.as<ops::LayerNorm>().axis : last;
     if ((axis < 0 ? axis + last + 1 : axis) != last || *contracted != std::vector<int64_t>{last}) {
         return "the norm's axes are not those of the sums";
     }
-    if (auto reason = norm_family().refuse(norm_group(group))) {
+    if (auto reason = norm_family(group).refuse(norm_group(group))) {
         return reason;
     }
     return product.refuse(ProductGroup(group).group());
@@ -170,7 +186,7 @@ void layout_normed(LayoutArgs& args, const NormedProduct& product) {
     ProductGroup rest(args.group);
     auto x = static_cast<size_t>(args.group.input_index(args.group.first().inputs[0]));
     std::vector<View> in(args.in.begin(), args.in.end());
-    in.push_back(plan::dense(args.in[x].shape));
+    in.push_back(normed_view(args.in[x]));
     std::vector<std::optional<Order>> want(in.size());
     LayoutArgs own{rest.group(), args.symbols, in, args.out, want, args.order};
     product.layout(own);
@@ -247,7 +263,8 @@ bool RowNorm::reads_vectors(int64_t n) const {
 }
 
 bool has_norm(const Group& group) {
-    return group.first().is(ops::layer_norm_def) && group.nodes.size() > 1;
+    const Node& n = group.first();
+    return (n.is(ops::layer_norm_def) || n.is(ops::moment_norm_def)) && group.nodes.size() > 1;
 }
 
 std::optional<std::string> refuse_with_norm(const Group& group, const NormedProduct& product) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups of a layer_norm over the last axis, which only the product behind it reads, and what
-// follows that: products of few rows normalise them in every block, other ones in a launch of its
-// own.
+// Groups of a layer_norm over the last axis, or a moment_norm, which only the product behind it
+// reads, and what follows that: products of few rows normalise them in every block, other ones in a
+// launch of its own.
 #pragma once
 
 #include "kernels/family.h"
@@ -12,8 +12,9 @@ namespace ingot::kernels {
 struct RowNorm {
     bool rms = false;
     double epsilon = 0;
-    std::vector<Operand> vectors; // the scale, then perhaps a bias, as they broadcast to the rows
-    bool constant = true;         // all of them
+    std::vector<Operand> vectors;   // the scale, then perhaps a bias, as they broadcast to the rows
+    bool constant = true;           // all of them
+    std::optional<Operand> moments; // of a moment_norm
 
     /// Whether the vectors can be read `n` elements at a time.
     bool reads_vectors(int64_t n) const;

@@ -61,7 +61,29 @@ int least_width(const Contraction& c) {
     return static_cast<int>(c.epilogue.sums);
 }
 
+bool stores_moments(const Contraction& c, int bn) {
+    constexpr int64_t chunk = 32; // moment_chunk of chunk_moments.cuh
+    const View& out = c.out.view;
+    const View& m = c.moments->view;
+    bool fits = bn % chunk == 0 && !c.paired() && store_width(c) == vector_size &&
+                bit_width(c.out.dtype) == 16 && out.shape.back() % chunk == 0 &&
+                m.strides.back() == 1 && m.strides.rbegin()[1] == 2 && m.offset % 2 == 0;
+    // A row's first moments are at a sixteenth of its own offset.
+    for (size_t i = 0; i + 1 < out.shape.size(); ++i) {
+        fits = fits && (out.shape[i] == 1 || out.strides[i] * 2 == m.strides[i] * chunk);
+    }
+    return fits;
+}
+
 namespace {
+
+/// The part of deliver that stores the moments of the rounded results: those of the chunk that
+/// contains offset `at`.
+constexpr std::string_view store_moments =
+    "float w[VEC];\n#pragma unroll\nfor (int k = 0; k < VEC; k++) w[k] = widen(r.v[k]);\n"
+    "Moments m = chunk_moments(w);\nif ((threadIdx.x & 3) == 0) {\n"
+    "Pack<float, 2> both = {{m.mean, m.squares}};\n"
+    "*(Pack<float, 2>*)(moments + at / moment_chunk * 2) = both;\n}\n";
 
 /// struct Extras, the epilogue's operands for VEC columns; void read_extras(extras, offsets, ...);
 /// void deliver(sums, extras, offsets, ...), and a deliver that does both.
@@ -101,7 +123,8 @@ std::string deliver_text(const Contraction& c, int vector, bool staged) {
                "Geometry& g, OUT* out EPI_PARAMS) {\n(void)x, (void)g;\nPack<OUT, ",
                count, "> r;\n#pragma unroll\nfor (int k = 0; k < ", count,
                "; k++) r.v[k] = value_of(", sums, elements, ");\n*(Pack<OUT, ", count,
-               ">*)(out + at) = r;\n}\n"
+               ">*)(out + at) = r;\n", c.moments ? store_moments : "",
+               "}\n"
                "DEVICE void deliver(const ACC* v, const i64* at, const Geometry& g, OUT* out "
                "EPI_PARAMS) {\nExtras x;\nread_extras(x, at, g EPI_PASS);\n"
                "deliver(v, x, at[0], g, out EPI_PASS);\n}\n");
@@ -162,6 +185,11 @@ StoreText store_text(const Contraction& c, int vector) {
         pass += str(", x", i);
         opaque += str(" opaque(x", i, ");");
     }
+    if (c.moments) {
+        t.defines += "#define MOMENTS 1\n";
+        params += ", float* __restrict__ moments";
+        pass += ", moments";
+    }
     t.defines += str("#define EPI_PARAMS ", params, "\n#define EPI_PASS ", pass,
                      "\n#define EPI_OPAQUE", opaque, "\n");
     t.functions =
@@ -219,6 +247,9 @@ void add_geometry(Args& args, const Contraction& c) {
 void add_operands(Args& args, const Contraction& c) {
     for (const Operand& o : c.epilogue.operands) {
         o.buffer == missing_operand ? args.null() : args.pointer(o);
+    }
+    if (c.moments) {
+        args.pointer(*c.moments);
     }
 }
 

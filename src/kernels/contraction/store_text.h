@@ -13,9 +13,13 @@ bool in_narrow_vectors(const Contraction& c, size_t operand);
 /// Columns that a thread stores at a time (VEC), at most and at least.
 int store_width(const Contraction& c);
 int least_width(const Contraction& c);
+/// Whether threads that store `width` columns of a tile `bn` wide at a time can store the moments
+/// too: four adjacent threads have the columns of a chunk.
+bool stores_moments(const Contraction& c, int bn);
 
 /// Device text: the part before contract.cuh (types, ranks, EPI_PARAMS), and the epilogue after it;
-/// also for store_staged.cuh where it defines STAGED as more than 0.
+/// also for store_staged.cuh where it defines STAGED as more than 0. With moments it calls
+/// chunk_moments.cuh.
 struct StoreText {
     std::string defines;
     std::string functions;

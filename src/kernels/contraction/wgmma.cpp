@@ -211,20 +211,24 @@ double wgmma_cost_us(const WgmmaTile& t, const Contraction& c, int64_t count, in
 namespace {
 
 /// Text of the kernel that stores out of shared memory.
-void add_tile_text(Program& p, const StoreText& text, bool early, bool centred) {
+void add_tile_text(Program& p, const StoreText& text, bool early, Deviations deviations) {
     p.body +=
         str(device_file("contract"), text.functions, text.store_tile(),
             text.staged && !early ? device_file("store_staged") : "",
             early ? "" : device_file("cluster_sum"), device_file("wgmma_core"),
             early ? device_file("store_early") : "", text.paired ? device_file("pair_load") : "",
-            centred ? device_file("row_deviation") : "");
+            deviations == Deviations::Found    ? device_file("row_deviation")
+            : deviations == Deviations::Merged ? device_file("row_factor")
+                                               : "");
 }
 
-void add_persistent_text(Program& p, const WgmmaTile& t, const Contraction& c) {
+void add_persistent_text(Program& p, const WgmmaTile& t, const Contraction& c,
+                         Deviations deviations) {
     PersistentEpilogue s = persistent_epilogue(c);
     p.defines +=
         str("#define TAIL ", t.tail() > 0 ? 1 : 0, "\n#define FULL ", s.full >= 0 ? 1 : 0, "\n");
-    p.body += str(device_file("contract"), persistent_text(c, s), device_file("wgmma_core"));
+    p.body += str(device_file("contract"), persistent_text(c, s), device_file("wgmma_core"),
+                  deviations == Deviations::Merged ? device_file("row_factor") : "");
 }
 
 /// With a block an SM at most, deep products take an SM's whole shared memory: two blocks never
@@ -243,9 +247,16 @@ WgmmaTile with_deep_ring(WgmmaTile t, const Contraction& c, int64_t blocks, int 
     return t;
 }
 
+/// The factors of a tile's rows, behind all else.
+int64_t factor_bytes(const WgmmaTile& t) {
+    return t.persistent ? 0 : int64_t{4} * t.bm();
+}
+
 /// The blocks that registers allow an SM: more than one where a thread that reads early needs few.
-int blocks_by_registers(const WgmmaTile& t, const Contraction& c, bool conv, bool centred) {
-    if (t.resident > 0 || !reads_early(t) || t.groups > 1) {
+int blocks_by_registers(const WgmmaTile& t, const Contraction& c, bool conv,
+                        Deviations deviations) {
+    bool merges = deviations == Deviations::Merged || c.moments;
+    if (t.resident > 0 || !reads_early(t) || t.groups > 1 || merges) {
         return std::max(1, t.resident);
     }
     int64_t words = 2; // where a row goes, then its operands and where they are
@@ -253,9 +264,10 @@ int blocks_by_registers(const WgmmaTile& t, const Contraction& c, bool conv, boo
         words += 2 + bit_width(o.dtype) / 4;
     }
     // Walking more axes takes registers too.
-    bool plain =
-        !conv && !centred && c.batch.rank() == 1 && c.rows.rank() == 1 && c.columns.rank() == 1;
-    int64_t most_words = plain ? 88 : 72;
+    bool plain = !conv && deviations == Deviations::None && c.batch.rank() == 1 &&
+                 c.rows.rank() == 1 && c.columns.rank() == 1;
+    // Two operands of bf16 spilled at 80.
+    int64_t most_words = plain && c.a.dtype != DType::BF16 ? 88 : 72;
     return t.bn / 2 + rows_of_thread(t) * words <= most_words ? 2 : 1;
 }
 
@@ -267,12 +279,12 @@ WgmmaTile fitted(const WgmmaTile& tile, const Contraction& c, int64_t count, int
     t.early = reads_early(t) && store_width(c) == 8;
     // Where blocks share an SM, the room may be missing for one of them.
     t.apart = t.early && count * splits <= arch.sms;
-    t.apart = t.apart && t.shared_bytes() <= arch.shared_per_block;
+    t.apart = t.apart && t.shared_bytes() + factor_bytes(t) <= arch.shared_per_block;
     return t;
 }
 
 Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t count, int splits, int conv,
-                    const Arch& arch, bool centred) {
+                    const Arch& arch, Deviations deviations) {
     StoreText text = store_text(c, store_width(c));
     bool wide = c.a.dtype == DType::F32;
     Launch l;
@@ -285,24 +297,30 @@ Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t count, int
         "\"\n", wide ? "#define WGMMA_TF32\n" : "", "#define SLAB_K ", slab_elements(c.a.dtype),
         "\n#define NC ", t.groups, "\n#define MB ", t.blocks, "\n#define BN ", t.bn,
         "\n#define ST ", t.stages, "\n#define DEEP ", t.k_blocks, "\n#define RESIDENT ", t.resident,
-        "\n#define BLOCKS ", blocks_by_registers(t, c, conv > 0, centred), "\n#define EARLY ",
+        "\n#define BLOCKS ", blocks_by_registers(t, c, conv > 0, deviations), "\n#define EARLY ",
         t.early ? 1 : 0, "\n#define PING_PONG ", t.ping_pong ? 1 : 0, "\n#define CONV ", conv,
         "\n#define BATCHED ", conv == 0 && c.batches() > 1 ? 1 : 0, "\n", text.defines);
-    if (centred) {
+    l.shared = t.shared_bytes();
+    if (deviations == Deviations::Found) {
         l.program.defines += str("#define CENTRED 1\n#define A_TYPE ", c_type(c.a.dtype), "\n");
+    } else if (deviations == Deviations::Merged) {
+        l.program.defines += "#define MERGED 1\n";
+        l.shared += factor_bytes(t);
+    }
+    if (c.moments || deviations == Deviations::Merged) {
+        l.program.uses.emplace_back("chunk_moments");
     }
     l.program.body = device_file("wgmma");
     if (t.persistent) {
-        add_persistent_text(l.program, t, c);
+        add_persistent_text(l.program, t, c, deviations);
         l.program.family = "gemm_wgmma_persistent";
     } else {
-        add_tile_text(l.program, text, t.early, centred);
+        add_tile_text(l.program, text, t.early, deviations);
         l.program.family = t.ping_pong ? "gemm_wgmma_pp" : "gemm_wgmma";
     }
     l.entry = std::string(l.program.family);
     l.grid = {t.ping_pong ? std::min<int64_t>(count, arch.sms) : count * splits, 1, 1};
     l.block = t.threads();
-    l.shared = t.shared_bytes();
     l.cluster = splits;
     return l;
 }
@@ -314,6 +332,14 @@ void add_wgmma_numbers(Args& args, const WgmmaTile& t, const WgmmaNumbers& n) {
     args.i32(n.b_constant ? 1 : 0).i32(n.a_batched ? 1 : 0).i32(n.b_batched ? 1 : 0);
     if (!t.ping_pong) {
         args.f32(n.epsilon).i32(t.tile_at());
+    } else if (n.moments != nullptr) {
+        args.f32(n.epsilon);
+    }
+    if (n.moments != nullptr) {
+        args.pointer(*n.moments);
+        if (!t.ping_pong) {
+            args.i32(t.shared_bytes()); // where the factors are
+        }
     }
 }
 

@@ -92,21 +92,26 @@ std::span<const int> wgmma_splits();
 double wgmma_cost_us(const WgmmaTile& t, const Contraction& c, int64_t tiles, int64_t steps,
                      int splits, double dram_bytes, const Arch& arch);
 
+/// How a kernel gets the deviations of A's rows, by which it divides their sums: it finds them in
+/// the rows, or merges the moments that another kernel left (ops/row_moments.h).
+enum class Deviations { None, Found, Merged };
+
 /// The tile with the pipeline stages and the end that suit a launch of this many tiles.
 WgmmaTile fitted(const WgmmaTile& tile, const Contraction& c, int64_t tiles, int splits,
                  const Arch& arch);
 /// Program, grid, block, cluster and shared memory for this many fitted tiles; the caller adds
 /// arguments: maps and result, then these numbers, ... `conv`: 0, or CONV of wgmma_core.cuh.
 /// Persistent blocks take a map of the result in its place, then one of the full operand; each is
-/// followed by a map of the tail, if there is one. `centred`: sums are divided by the deviation of
-/// their row of A.
+/// followed by a map of the tail, if there is one.
 Launch wgmma_launch(const WgmmaTile& tile, const Contraction& c, int64_t tiles, int splits,
-                    int conv, const Arch& arch, bool centred = false);
+                    int conv, const Arch& arch, Deviations deviations = Deviations::None);
 struct WgmmaNumbers {
     int splits = 1;
     bool b_constant = false;
     bool a_batched = false, b_batched = false;
-    double epsilon = 0; // of a centred product
+    double epsilon = 0; // of deviations
+    /// Of A's rows, where they are to be merged; dense, in the order of the rows.
+    const Operand* moments = nullptr;
 };
 void add_wgmma_numbers(Args& args, const WgmmaTile& t, const WgmmaNumbers& n);
 

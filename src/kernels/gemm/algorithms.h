@@ -20,6 +20,8 @@ struct GemmMma : MmaSplit {
     static constexpr std::string_view pattern = "mma_{bm}x{bn}_s{splits}";
 };
 void add_mma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch, bool tf32);
+/// Whether the kernel stores the moments of `c`.
+bool mma_stores_moments(const Contraction& c, const Arch& arch, const GemmMma& parameters);
 Emitted emit_mma(const Contraction& c, const Arch& arch, const GemmMma& parameters);
 
 /// f16, bf16, f32 as TF32 by wgmma and TMA (9.0).
@@ -27,6 +29,8 @@ struct GemmWgmma : WgmmaSplit {
     static constexpr std::string_view pattern = "wgmma_{tile}_s{splits}";
 };
 void add_wgmma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch, bool tf32);
+/// Whether the kernel stores the moments of `c`.
+bool wgmma_stores_moments(const Contraction& c, const WgmmaSplit& parameters);
 Emitted emit_wgmma(const Contraction& c, const Arch& arch, const WgmmaSplit& parameters,
                    int variant);
 
@@ -38,6 +42,15 @@ struct GemmCentred : WgmmaSplit {
 void add_centred_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch);
 Emitted emit_centred(const Contraction& c, const Arch& arch, const GemmCentred& parameters,
                      int variant, double epsilon);
+
+/// The same by the moments of A's rows (ops/row_moments.h).
+struct GemmMerged : WgmmaSplit {
+    static constexpr std::string_view pattern = "merged_wgmma_{tile}_s{splits}";
+};
+void add_merged_tactics(std::vector<Tactic>& out, const Contraction& c, const Operand& moments,
+                        const Arch& arch);
+Emitted emit_merged(const Contraction& c, const Arch& arch, const GemmMerged& parameters,
+                    int variant, double epsilon, const Operand& moments);
 
 /// A thread for each result, where the depth is short. Sums in the order of the depth.
 struct ShortDot : NoParameters {

@@ -3,11 +3,14 @@
 #include "kernels/gemm/gemm.h"
 
 #include "base/error.h"
+#include "kernels/common/stored_moments.h"
 #include "kernels/contraction/normed.h"
+#include "kernels/contraction/with_moments.h"
 #include "kernels/gemm/algorithms.h"
 #include "kernels/gemv/gemv.h"
 #include "kernels/quantized_dot/tiles.h"
 #include "ops/ops.h"
+#include "ops/row_moments.h"
 
 #include <algorithm>
 #include <numeric>
@@ -180,14 +183,45 @@ std::optional<Emitted> emit_inside(const Problem& product, const RowNorm& norm, 
     return std::nullopt;
 }
 
-constexpr NormedProduct products = {
-    .refuse = refuse,
-    .layout = layout,
-    .tactics = [](const Problem& p) { return gemm_tactics(contraction_of(p), p); },
-    .emit = [](const Problem& p,
-               const Tactic& t) { return emit_gemm(contraction_of(p), p.arch, t); },
-    .add_inside = add_inside,
-    .emit_inside = emit_inside};
+std::vector<Tactic> dot_tactics(const Problem& p) {
+    return gemm_tactics(contraction_of(p), p);
+}
+
+Emitted emit_dot(const Problem& p, const Tactic& t) {
+    return emit_gemm(contraction_of(p), p.arch, t);
+}
+
+Contraction with_moments_of(const Problem& product, const Operand& moments) {
+    Contraction c = contraction_of(product);
+    c.moments = moments;
+    return c;
+}
+
+bool stores_both(const Problem& product, const Operand& moments, const Tactic& t) {
+    Contraction c = with_moments_of(product, moments);
+    const auto* wgmma = t.as<GemmWgmma>();
+    const auto* mma = t.as<GemmMma>();
+    return (wgmma != nullptr && wgmma_stores_moments(c, *wgmma)) ||
+           (mma != nullptr && mma_stores_moments(c, product.arch, *mma));
+}
+
+Emitted emit_both(const Problem& product, const Operand& moments, const Tactic& t) {
+    return emit_gemm(with_moments_of(product, moments), product.arch, t);
+}
+
+constexpr ProductWithMoments with_moments = {.refuse = refuse,
+                                             .layout = layout,
+                                             .tactics = dot_tactics,
+                                             .emit = emit_dot,
+                                             .stores_both = stores_both,
+                                             .emit_both = emit_both};
+
+constexpr NormedProduct products = {.refuse = refuse,
+                                    .layout = layout,
+                                    .tactics = dot_tactics,
+                                    .emit = emit_dot,
+                                    .add_inside = add_inside,
+                                    .emit_inside = emit_inside};
 
 /// Groups of fuse_norms: the columns of the product's weights sum to zero.
 std::optional<std::string> refuse_centred(const Group& group) {
@@ -196,20 +230,29 @@ std::optional<std::string> refuse_centred(const Group& group) {
     }
     const Node& norm = group.first();
     const Type& rows = group.graph.type(norm.inputs[0]);
-    bool plain = !norm.as<ops::LayerNorm>().rms && norm.inputs.size() == 2 &&
-                 std::ranges::all_of(group.graph.type(norm.inputs[1]).dims,
-                                     [](const Dim& d) { return d.is_const(1); });
+    bool merged = norm.is(ops::moment_norm_def);
+    bool plain = merged || (!norm.as<ops::LayerNorm>().rms && norm.inputs.size() == 2 &&
+                            std::ranges::all_of(group.graph.type(norm.inputs[1]).dims,
+                                                [](const Dim& d) { return d.is_const(1); }));
     return !plain                       ? std::optional<std::string>("a scale, or a bias")
            : bit_width(rows.dtype) > 16 ? std::optional<std::string>(str("rows of ", rows.dtype))
                                         : refuse_with_norm(group, products);
 }
 
-void add_centred(std::vector<Tactic>& out, const Problem& product, const RowNorm&) {
-    add_centred_tactics(out, contraction_of(product), product.arch);
+void add_centred(std::vector<Tactic>& out, const Problem& product, const RowNorm& norm) {
+    if (norm.moments && are_stored(*norm.moments, product.batch_invariant)) {
+        add_merged_tactics(out, contraction_of(product), *norm.moments, product.arch);
+    } else {
+        add_centred_tactics(out, contraction_of(product), product.arch);
+    }
 }
 
 std::optional<Emitted> emit_centred_inside(const Problem& product, const RowNorm& norm,
                                            const Tactic& t) {
+    if (const auto* merged = t.as<GemmMerged>()) {
+        return emit_merged(contraction_of(product), product.arch, *merged, t.variant, norm.epsilon,
+                           *norm.moments);
+    }
     const auto* centred = t.as<GemmCentred>();
     return centred == nullptr ? std::nullopt
                               : std::optional(emit_centred(contraction_of(product), product.arch,
@@ -225,10 +268,26 @@ constexpr NormedProduct centred_products = {.refuse = refuse,
 
 const Family rows[] = {
     {.name = "dot",
-     .refuse = [](const Group& group) { return refuse_with_norm(group, products); },
-     .layout = [](LayoutArgs& args) { layout_with_norm(args, products); },
-     .tactics = [](const Problem& p) { return tactics_with_norm(p, products); },
-     .emit = [](const Problem& p, const Tactic& t) { return emit_with_norm(p, t, products); },
+     .refuse =
+         [](const Group& group) {
+             return has_moments(group) ? refuse_moments(group, with_moments)
+                                       : refuse_with_norm(group, products);
+         },
+     .layout =
+         [](LayoutArgs& args) {
+             has_moments(args.group) ? layout_moments(args, with_moments)
+                                     : layout_with_norm(args, products);
+         },
+     .tactics =
+         [](const Problem& p) {
+             return has_moments(p.group) ? moments_tactics(p, with_moments)
+                                         : tactics_with_norm(p, products);
+         },
+     .emit =
+         [](const Problem& p, const Tactic& t) {
+             return has_moments(p.group) ? emit_moments(p, t, with_moments)
+                                         : emit_with_norm(p, t, products);
+         },
      .strided_results = true,
      .takes_groups = true,
      .variants = contraction_variants},

@@ -69,6 +69,11 @@ void add_mma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch&
     }
 }
 
+bool mma_stores_moments(const Contraction& c, const Arch& arch, const GemmMma& parameters) {
+    return stores_moments(c, parameters.tile().bn) &&
+           (parameters.splits == 1 || arch.has_cluster());
+}
+
 Emitted emit_mma(const Contraction& c, const Arch& arch, const GemmMma& parameters) {
     const MmaTile& tile = parameters.tile();
     int splits = parameters.splits;
@@ -79,6 +84,9 @@ Emitted emit_mma(const Contraction& c, const Arch& arch, const GemmMma& paramete
     StoreText t = store_text(c, vector);
     Launch l;
     l.program.uses = {"types", "math"};
+    if (c.moments) {
+        l.program.uses.emplace_back("chunk_moments");
+    }
     l.program.defines =
         str(mma_defines(tile, c.a.dtype, arch, columns), t.defines, "#define A_ALIGNED ", a.aligned,
             "\n#define B_ALIGNED ", columns ? 16 : b.aligned, "\n");

@@ -164,14 +164,69 @@ void add_centred_tactics(std::vector<Tactic>& out, const Contraction& c, const A
 
 namespace {
 
+/// Whether the moments of a's rows are dense in the order in which those lie in memory.
+bool moments_in_order(const Operand& a, const Operand& moments) {
+    const View& m = moments.view;
+    int64_t chunks = m.shape.rbegin()[1];
+    int64_t step = 2 * chunks;
+    bool dense =
+        m.strides.back() == 1 && (chunks == 1 || m.strides.rbegin()[1] == 2) && m.offset % 2 == 0;
+    plan::Order order = plan::stride_order(a.view);
+    for (size_t i = order.size(); i-- > 0;) {
+        auto axis = static_cast<size_t>(order[i]);
+        if (axis + 1 < a.view.shape.size() && a.view.shape[axis] != 1) {
+            dense = dense && m.strides[axis] == step;
+            step *= a.view.shape[axis];
+        }
+    }
+    return dense;
+}
+
+} // namespace
+
+void add_merged_tactics(std::vector<Tactic>& out, const Contraction& c, const Operand& moments,
+                        const Arch& arch) {
+    // For the sums' multiplication; the merging is hidden behind the main loop.
+    constexpr double scale_us = 0.1;
+    if (bit_width(c.a.dtype) != 16 || !moments_in_order(c.a, moments)) {
+        return;
+    }
+    std::vector<Tactic> all;
+    add_wgmma_tactics(all, c, arch, false);
+    for (const Tactic& t : all) {
+        const auto& w = *t.as<GemmWgmma>();
+        const WgmmaTile& tile = w.form();
+        // Others have no threads for the factors.
+        if (tile.persistent || (!tile.ping_pong && tile.resident == 0)) {
+            out.push_back(make_tactic(GemmMerged{w}, t.cost_us + scale_us));
+        }
+    }
+}
+
+bool wgmma_stores_moments(const Contraction& c, const WgmmaSplit& parameters) {
+    const WgmmaTile& tile = parameters.form();
+    // Persistent blocks that convert 16 columns at a time have no whole chunk.
+    bool whole = tile.persistent && tile.blocks * tile.bn < 384;
+    return (!tile.ping_pong || whole) && stores_moments(c, tile.bn);
+}
+
+namespace {
+
+/// The norm of a's rows.
+struct Scaling {
+    Deviations deviations = Deviations::None;
+    double epsilon = 0;
+    const Operand* moments = nullptr;
+};
+
 Emitted emit_either(const Contraction& plain, const Arch& arch, const WgmmaSplit& parameters,
-                    int variant, std::optional<double> epsilon) {
+                    int variant, const Scaling& scaling) {
     const WgmmaTile& form = parameters.form();
     Contraction c = generalised(plain, form.variant(variant));
     int splits = parameters.splits;
     int64_t count = c.batches() * div_up(c.m(), form.bm()) * div_up(c.n(), form.bn);
     WgmmaTile tile = fitted(form, c, count, splits, arch);
-    Launch l = wgmma_launch(tile, c, count, splits, 0, arch, epsilon.has_value());
+    Launch l = wgmma_launch(tile, c, count, splits, 0, arch, scaling.deviations);
     l.args.map(c.a, map_of(c.a, c.batch, c.batch.a, c.rows, c.rows.a, c.k(), tile.bm()));
     l.args.map(c.b, map_of_b(c, tile.bn));
     auto walked = [&c](const Shape& s) {
@@ -191,7 +246,8 @@ Emitted emit_either(const Contraction& plain, const Arch& arch, const WgmmaSplit
                        .b_constant = c.b_constant,
                        .a_batched = walked(c.batch.a),
                        .b_batched = walked(c.batch.b),
-                       .epsilon = epsilon.value_or(0)});
+                       .epsilon = scaling.epsilon,
+                       .moments = scaling.moments});
     add_geometry(l.args, c);
     add_operands(l.args, c);
     Emitted e;
@@ -203,12 +259,17 @@ Emitted emit_either(const Contraction& plain, const Arch& arch, const WgmmaSplit
 
 Emitted emit_wgmma(const Contraction& c, const Arch& arch, const WgmmaSplit& parameters,
                    int variant) {
-    return emit_either(c, arch, parameters, variant, std::nullopt);
+    return emit_either(c, arch, parameters, variant, {});
 }
 
 Emitted emit_centred(const Contraction& c, const Arch& arch, const GemmCentred& parameters,
                      int variant, double epsilon) {
-    return emit_either(c, arch, parameters, variant, epsilon);
+    return emit_either(c, arch, parameters, variant, {Deviations::Found, epsilon});
+}
+
+Emitted emit_merged(const Contraction& c, const Arch& arch, const GemmMerged& parameters,
+                    int variant, double epsilon, const Operand& moments) {
+    return emit_either(c, arch, parameters, variant, {Deviations::Merged, epsilon, &moments});
 }
 
 } // namespace ingot::kernels

@@ -88,6 +88,21 @@ def layer_norm(x, scale, bias=0.0, axis=-1, epsilon=1e-5, rms=False):
     return centred / np.sqrt((centred * centred).mean(axes, keepdims=True) + epsilon) * scale + bias
 
 
+def row_moments(x, chunk=32):
+    parts = x.reshape(*x.shape[:-1], -1, chunk)
+    mean = parts.mean(-1)
+    return np.stack([mean, ((parts - mean[..., None]) ** 2).sum(-1)], -1)
+
+
+def moment_norm(x, moments, epsilon=1e-5):
+    """By the law of total variance."""
+    means, squares = moments[..., 0], moments[..., 1]
+    mean = means.mean(-1, keepdims=True)
+    size = x.shape[-1] // means.shape[-1]
+    variance = squares.sum(-1, keepdims=True) / x.shape[-1] + ((means - mean) ** 2).sum(-1, keepdims=True) * size / x.shape[-1]
+    return (x - mean) / np.sqrt(variance + epsilon)
+
+
 def group_norm(x, scale, bias, groups=1, epsilon=1e-5):
     parts = np.split(x, groups, axis=1)
     axes = tuple(range(1, x.ndim))

@@ -60,6 +60,35 @@ def layer_norms():
         layer_norm([Given("f64", [2, 3]), Given("f64", [3]), Given("f64", [3])], rms=rms, tol=1e-9)
 
 
+def row_moments(x, chunk, **options):
+    case("row_moments", {"chunk": chunk}, [x], lambda x: formulas.row_moments(x, chunk), **options)
+
+
+def all_row_moments():
+    row_moments(Given("f32", [2, 6]), 3)
+    row_moments(Given("f32", ["N", 2, 4]), 4, symbols={"N": 2})
+    row_moments(Given("f32", [1, 4], span=(1000, 1003)), 2)
+    row_moments(Given("f16", [2, 4]), 2)
+    row_moments(Given("bf16", [1, 2, 4]), 1)
+    row_moments(Given("f64", [3, 6]), 2, tol=1e-12)
+
+
+def moment_norm(x, chunk, epsilon=1e-5, **options):
+    shape = [*x.dims[:-1], x.dims[-1] // chunk, 2]
+    moments = Given("f64" if x.dtype == "f64" else "f32", shape, span=(1, 3))
+    case("moment_norm", {"epsilon": epsilon}, [x, moments],
+         lambda x, m: formulas.moment_norm(x, m, epsilon), **options)
+
+
+def moment_norms():
+    moment_norm(Given("f32", [2, 6]), 3)
+    moment_norm(Given("f32", ["N", 2, 4]), 2, epsilon=0.25, symbols={"N": 2})
+    moment_norm(Given("f32", [1, 4], span=(1000, 1003)), 4)
+    moment_norm(Given("f16", [2, 4]), 1)
+    moment_norm(Given("bf16", [1, 2, 4]), 2)
+    moment_norm(Given("f64", [3, 6]), 2, tol=1e-9)
+
+
 def group_norm(x, groups, epsilon=1e-5, instance=False, **options):
     channels = x.dims[1]
     given = [x, Given(x.dtype, [channels]), Given(x.dtype, [channels])]
@@ -235,6 +264,6 @@ def squeeze_excites():
 
 
 def add():
-    for family in (softmaxes, layer_norms, group_norms, gelus, topks, rolls, fences, ropes, attentions,
+    for family in (softmaxes, layer_norms, all_row_moments, moment_norms, group_norms, gelus, topks, rolls, fences, ropes, attentions,
                    squeeze_excites):
         family()
