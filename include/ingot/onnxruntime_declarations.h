@@ -1,86 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for onnxruntime_c_api.h where that is not installed: the same names and layout, for
-// what programs call that run and compile models. Slots were measured with the headers of
-// release 1.30; they never change place. Include ingot/onnxruntime_c.h instead of this file.
+// The table of functions of onnxruntime_c_api.h, in the same layout: what programs call that run
+// and compile models, and what the execution provider calls. Slots were measured with the headers
+// of release 1.30; they never change place. Programs include ingot/onnxruntime_c.h instead of this
+// file.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
+#include "ingot/onnxruntime_types.h"
 
+#ifdef INGOT_ONNXRUNTIME_NAMESPACE
+namespace INGOT_ONNXRUNTIME_NAMESPACE {
+#else
 extern "C" {
-
-struct OrtStatus;
-struct OrtEnv;
-struct OrtSession;
-struct OrtSessionOptions;
-struct OrtRunOptions;
-struct OrtValue;
-struct OrtTypeInfo;
-struct OrtTensorTypeAndShapeInfo;
-struct OrtMemoryInfo;
-struct OrtIoBinding;
-struct OrtAllocator;
-struct OrtKeyValuePairs;
-struct OrtHardwareDevice;
-struct OrtEpDevice;
-struct OrtModelCompilationOptions;
-
-enum OrtErrorCode : int32_t {
-    ORT_OK = 0,
-    ORT_FAIL = 1,
-    ORT_INVALID_ARGUMENT = 2,
-    ORT_NO_SUCHFILE = 3,
-};
-enum OrtLoggingLevel : int32_t {
-    ORT_LOGGING_LEVEL_VERBOSE = 0,
-    ORT_LOGGING_LEVEL_INFO = 1,
-    ORT_LOGGING_LEVEL_WARNING = 2,
-    ORT_LOGGING_LEVEL_ERROR = 3,
-    ORT_LOGGING_LEVEL_FATAL = 4,
-};
-enum GraphOptimizationLevel : int32_t {
-    ORT_DISABLE_ALL = 0,
-    ORT_ENABLE_BASIC = 1,
-    ORT_ENABLE_EXTENDED = 2,
-    ORT_ENABLE_LAYOUT = 3,
-    ORT_ENABLE_ALL = 99,
-};
-enum ExecutionMode : int32_t {
-    ORT_SEQUENTIAL = 0,
-    ORT_PARALLEL = 1,
-};
-/// The numbers are those of TensorProto.DataType.
-enum ONNXTensorElementDataType : int32_t {
-    ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED = 0,
-    ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT = 1,
-    ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8 = 2,
-    ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8 = 3,
-    ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT16 = 4,
-    ONNX_TENSOR_ELEMENT_DATA_TYPE_INT16 = 5,
-    ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32 = 6,
-    ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64 = 7,
-    ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING = 8,
-    ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL = 9,
-    ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16 = 10,
-    ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE = 11,
-    ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT32 = 12,
-    ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT64 = 13,
-    ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16 = 16,
-};
-enum OrtAllocatorType : int32_t {
-    OrtInvalidAllocator = -1,
-    OrtDeviceAllocator = 0,
-};
-enum OrtMemType : int32_t {
-    OrtMemTypeCPUInput = -2,
-    OrtMemTypeCPUOutput = -1,
-    OrtMemTypeDefault = 0,
-};
-enum OrtHardwareDeviceType : int32_t {
-    OrtHardwareDeviceType_CPU = 0,
-    OrtHardwareDeviceType_GPU = 1,
-    OrtHardwareDeviceType_NPU = 2,
-};
+#endif
 
 /// Compiling a model ahead of time.
 struct OrtCompileApi {
@@ -112,7 +43,20 @@ struct OrtCompileApi {
                                                                bool weightless);
 };
 
-/// The functions. All but getters of strings return a status, null for success.
+INGOT_SLOT(OrtCompileApi, ReleaseModelCompilationOptions, 0);
+INGOT_SLOT(OrtCompileApi, CreateModelCompilationOptionsFromSessionOptions, 1);
+INGOT_SLOT(OrtCompileApi, ModelCompilationOptions_SetInputModelPath, 2);
+INGOT_SLOT(OrtCompileApi, ModelCompilationOptions_SetInputModelFromBuffer, 3);
+INGOT_SLOT(OrtCompileApi, ModelCompilationOptions_SetOutputModelPath, 4);
+INGOT_SLOT(OrtCompileApi, ModelCompilationOptions_SetOutputModelExternalInitializersFile, 5);
+INGOT_SLOT(OrtCompileApi, ModelCompilationOptions_SetOutputModelBuffer, 6);
+INGOT_SLOT(OrtCompileApi, ModelCompilationOptions_SetEpContextEmbedMode, 7);
+INGOT_SLOT(OrtCompileApi, CompileModel, 8);
+INGOT_SLOT(OrtCompileApi, ModelCompilationOptions_SetFlags, 9);
+INGOT_SLOT(OrtCompileApi, ModelCompilationOptions_SetEpContextBinaryInformation, 10);
+INGOT_SLOT(OrtCompileApi, ModelCompilationOptions_SetWeightlessEnabled, 15);
+
+/// The functions. All but getters of texts and numbers return a status, null for success.
 struct OrtApi {
     OrtStatus* (*CreateStatus)(OrtErrorCode code, const char* message);
     OrtErrorCode (*GetErrorCode)(const OrtStatus* status);
@@ -190,7 +134,13 @@ struct OrtApi {
     OrtStatus* (*GetAllocatorWithDefaultOptions)(OrtAllocator** out);
     OrtStatus* (*AddFreeDimensionOverride)(OrtSessionOptions* options, const char* denotation,
                                            int64_t size);
-    void* unused_80[12];
+    void* unused_80[8];
+    OrtStatus* (*KernelContext_GetInputCount)(const OrtKernelContext* context, size_t* out);
+    OrtStatus* (*KernelContext_GetOutputCount)(const OrtKernelContext* context, size_t* out);
+    OrtStatus* (*KernelContext_GetInput)(const OrtKernelContext* context, size_t index,
+                                         const OrtValue** out);
+    OrtStatus* (*KernelContext_GetOutput)(OrtKernelContext* context, size_t index,
+                                          const int64_t* dims, size_t rank, OrtValue** out);
     void (*ReleaseEnv)(OrtEnv* env);
     void (*ReleaseStatus)(OrtStatus* status);
     void (*ReleaseMemoryInfo)(OrtMemoryInfo* info);
@@ -219,18 +169,38 @@ struct OrtApi {
                                      const OrtMemoryInfo* info);
     void* unused_139[26];
     OrtStatus* (*AddRunConfigEntry)(OrtRunOptions* options, const char* key, const char* value);
-    void* unused_166[113];
+    void* unused_166[27];
+    OrtStatus* (*KernelContext_GetGPUComputeStream)(const OrtKernelContext* context, void** out);
+    void* unused_194[17];
+    OrtStatus* (*CreateOpAttr)(const char* name, const void* data, int length, OrtOpAttrType type,
+                               OrtOpAttr** out);
+    void (*ReleaseOpAttr)(OrtOpAttr* attribute);
+    void* unused_213[34];
+    OrtStatus* (*Logger_LogMessage)(const OrtLogger* logger, OrtLoggingLevel level,
+                                    const char* message, const char* file, int line,
+                                    const char* function);
+    OrtStatus* (*Logger_GetLoggingSeverityLevel)(const OrtLogger* logger, OrtLoggingLevel* out);
+    void* unused_249[23];
+    OrtStatus* (*ReadOpAttr)(const OrtOpAttr* attribute, OrtOpAttrType type, void* data,
+                             size_t bytes, size_t* out);
+    void* unused_273[6];
     OrtStatus* (*AddExternalInitializersFromFilesInMemory)(OrtSessionOptions* options,
                                                            const char* const* names,
                                                            char* const* data, const size_t* bytes,
                                                            size_t count);
-    void* unused_280[14];
+    void* unused_280[9];
+    OrtStatus* (*GetValueInfoName)(const OrtValueInfo* info, const char** out);
+    OrtStatus* (*GetValueInfoTypeInfo)(const OrtValueInfo* info, const OrtTypeInfo** out);
+    const OrtModelEditorApi* (*GetModelEditorApi)();
+    void* unused_292[2];
     const OrtCompileApi* (*GetCompileApi)();
-    void* unused_295[2];
+    void (*CreateKeyValuePairs)(OrtKeyValuePairs** out);
+    void (*AddKeyValuePair)(OrtKeyValuePairs* pairs, const char* key, const char* value);
     const char* (*GetKeyValue)(const OrtKeyValuePairs* pairs, const char* key);
     void (*GetKeyValuePairs)(const OrtKeyValuePairs* pairs, const char* const** keys,
                              const char* const** values, size_t* count);
-    void* unused_299[2];
+    void* unused_299[1];
+    void (*ReleaseKeyValuePairs)(OrtKeyValuePairs* pairs);
     OrtStatus* (*RegisterExecutionProviderLibrary)(OrtEnv* env, const char* name, const char* path);
     OrtStatus* (*UnregisterExecutionProviderLibrary)(OrtEnv* env, const char* name);
     OrtStatus* (*GetEpDevices)(const OrtEnv* env, const OrtEpDevice* const** out, size_t* count);
@@ -250,9 +220,76 @@ struct OrtApi {
     const OrtKeyValuePairs* (*EpDevice_EpMetadata)(const OrtEpDevice* device);
     const OrtKeyValuePairs* (*EpDevice_EpOptions)(const OrtEpDevice* device);
     const OrtHardwareDevice* (*EpDevice_Device)(const OrtEpDevice* device);
-    void* unused_317[1];
+    const OrtEpApi* (*GetEpApi)();
     OrtStatus* (*GetTensorSizeInBytes)(const OrtValue* value, size_t* out);
-    void* unused_319[61];
+    void* unused_319[1];
+    OrtStatus* (*CreateMemoryInfo_V2)(const char* name, OrtMemoryInfoDeviceType type,
+                                      uint32_t vendor, int32_t device, OrtDeviceMemoryType memory,
+                                      size_t alignment, OrtAllocatorType allocator,
+                                      OrtMemoryInfo** out);
+    void* unused_321[2];
+    OrtStatus* (*ValueInfo_GetValueProducer)(const OrtValueInfo* info, const OrtNode** node,
+                                             size_t* output);
+    OrtStatus* (*ValueInfo_GetValueNumConsumers)(const OrtValueInfo* info, size_t* out);
+    OrtStatus* (*ValueInfo_GetValueConsumers)(const OrtValueInfo* info, const OrtNode** nodes,
+                                              int64_t* inputs, size_t count);
+    OrtStatus* (*ValueInfo_GetInitializerValue)(const OrtValueInfo* info, const OrtValue** out);
+    OrtStatus* (*ValueInfo_GetExternalInitializerInfo)(const OrtValueInfo* info,
+                                                       OrtExternalInitializerInfo** out);
+    void* unused_328[2];
+    OrtStatus* (*ValueInfo_IsGraphOutput)(const OrtValueInfo* info, bool* out);
+    OrtStatus* (*ValueInfo_IsConstantInitializer)(const OrtValueInfo* info, bool* out);
+    OrtStatus* (*ValueInfo_IsFromOuterScope)(const OrtValueInfo* info, bool* out);
+    OrtStatus* (*Graph_GetName)(const OrtGraph* graph, const char** out);
+    OrtStatus* (*Graph_GetModelPath)(const OrtGraph* graph, const char** out);
+    OrtStatus* (*Graph_GetOnnxIRVersion)(const OrtGraph* graph, int64_t* out);
+    OrtStatus* (*Graph_GetNumOperatorSets)(const OrtGraph* graph, size_t* out);
+    OrtStatus* (*Graph_GetOperatorSets)(const OrtGraph* graph, const char** domains,
+                                        int64_t* versions, size_t count);
+    OrtStatus* (*Graph_GetNumInputs)(const OrtGraph* graph, size_t* out);
+    OrtStatus* (*Graph_GetInputs)(const OrtGraph* graph, const OrtValueInfo** out, size_t count);
+    OrtStatus* (*Graph_GetNumOutputs)(const OrtGraph* graph, size_t* out);
+    OrtStatus* (*Graph_GetOutputs)(const OrtGraph* graph, const OrtValueInfo** out, size_t count);
+    OrtStatus* (*Graph_GetNumInitializers)(const OrtGraph* graph, size_t* out);
+    OrtStatus* (*Graph_GetInitializers)(const OrtGraph* graph, const OrtValueInfo** out,
+                                        size_t count);
+    OrtStatus* (*Graph_GetNumNodes)(const OrtGraph* graph, size_t* out);
+    OrtStatus* (*Graph_GetNodes)(const OrtGraph* graph, const OrtNode** out, size_t count);
+    OrtStatus* (*Graph_GetParentNode)(const OrtGraph* graph, const OrtNode** out);
+    void* unused_347[1];
+    OrtStatus* (*Node_GetId)(const OrtNode* node, size_t* out);
+    OrtStatus* (*Node_GetName)(const OrtNode* node, const char** out);
+    OrtStatus* (*Node_GetOperatorType)(const OrtNode* node, const char** out);
+    OrtStatus* (*Node_GetDomain)(const OrtNode* node, const char** out);
+    OrtStatus* (*Node_GetSinceVersion)(const OrtNode* node, int* out);
+    OrtStatus* (*Node_GetNumInputs)(const OrtNode* node, size_t* out);
+    OrtStatus* (*Node_GetInputs)(const OrtNode* node, const OrtValueInfo** out, size_t count);
+    OrtStatus* (*Node_GetNumOutputs)(const OrtNode* node, size_t* out);
+    OrtStatus* (*Node_GetOutputs)(const OrtNode* node, const OrtValueInfo** out, size_t count);
+    OrtStatus* (*Node_GetNumImplicitInputs)(const OrtNode* node, size_t* out);
+    OrtStatus* (*Node_GetImplicitInputs)(const OrtNode* node, const OrtValueInfo** out,
+                                         size_t count);
+    OrtStatus* (*Node_GetNumAttributes)(const OrtNode* node, size_t* out);
+    OrtStatus* (*Node_GetAttributes)(const OrtNode* node, const OrtOpAttr** out, size_t count);
+    OrtStatus* (*Node_GetAttributeByName)(const OrtNode* node, const char* name,
+                                          const OrtOpAttr** out);
+    OrtStatus* (*OpAttr_GetTensorAttributeAsOrtValue)(const OrtOpAttr* attribute, OrtValue** out);
+    OrtStatus* (*OpAttr_GetType)(const OrtOpAttr* attribute, OrtOpAttrType* out);
+    OrtStatus* (*OpAttr_GetName)(const OrtOpAttr* attribute, const char** out);
+    OrtStatus* (*Node_GetNumSubgraphs)(const OrtNode* node, size_t* out);
+    OrtStatus* (*Node_GetSubgraphs)(const OrtNode* node, const OrtGraph** graphs, size_t count,
+                                    const char** attribute_names);
+    OrtStatus* (*Node_GetGraph)(const OrtNode* node, const OrtGraph** out);
+    OrtStatus* (*Node_GetEpName)(const OrtNode* node, const char** out);
+    void (*ReleaseExternalInitializerInfo)(OrtExternalInitializerInfo* info);
+    const char* (*ExternalInitializerInfo_GetFilePath)(const OrtExternalInitializerInfo* info);
+    int64_t (*ExternalInitializerInfo_GetFileOffset)(const OrtExternalInitializerInfo* info);
+    size_t (*ExternalInitializerInfo_GetByteSize)(const OrtExternalInitializerInfo* info);
+    const char* (*GetRunConfigEntry)(const OrtRunOptions* options, const char* key);
+    void* unused_374[4];
+    OrtStatus* (*GetTensorData)(const OrtValue* value, const void** out);
+    OrtStatus* (*GetSessionOptionsConfigEntries)(const OrtSessionOptions* options,
+                                                 OrtKeyValuePairs** out);
     OrtStatus* (*SessionGetMemoryInfoForInputs)(const OrtSession* session,
                                                 const OrtMemoryInfo** out, size_t count);
     OrtStatus* (*SessionGetMemoryInfoForOutputs)(const OrtSession* session,
@@ -260,30 +297,9 @@ struct OrtApi {
     void* unused_382[4];
     OrtStatus* (*CopyTensors)(const OrtEnv* env, const OrtValue* const* from, OrtValue* const* to,
                               void* stream, size_t count);
+    void* unused_387[3];
+    bool (*TensorTypeAndShape_HasShape)(const OrtTensorTypeAndShapeInfo* info);
 };
-
-/// The result of OrtGetApiBase, the library's only exported function of interest.
-struct OrtApiBase {
-    const OrtApi* (*GetApi)(uint32_t version);
-    const char* (*GetVersionString)();
-};
-
-} // extern "C"
-
-#define INGOT_SLOT(table, member, index)                                                           \
-    static_assert(offsetof(table, member) == (index) * sizeof(void*))
-INGOT_SLOT(OrtCompileApi, ReleaseModelCompilationOptions, 0);
-INGOT_SLOT(OrtCompileApi, CreateModelCompilationOptionsFromSessionOptions, 1);
-INGOT_SLOT(OrtCompileApi, ModelCompilationOptions_SetInputModelPath, 2);
-INGOT_SLOT(OrtCompileApi, ModelCompilationOptions_SetInputModelFromBuffer, 3);
-INGOT_SLOT(OrtCompileApi, ModelCompilationOptions_SetOutputModelPath, 4);
-INGOT_SLOT(OrtCompileApi, ModelCompilationOptions_SetOutputModelExternalInitializersFile, 5);
-INGOT_SLOT(OrtCompileApi, ModelCompilationOptions_SetOutputModelBuffer, 6);
-INGOT_SLOT(OrtCompileApi, ModelCompilationOptions_SetEpContextEmbedMode, 7);
-INGOT_SLOT(OrtCompileApi, CompileModel, 8);
-INGOT_SLOT(OrtCompileApi, ModelCompilationOptions_SetFlags, 9);
-INGOT_SLOT(OrtCompileApi, ModelCompilationOptions_SetEpContextBinaryInformation, 10);
-INGOT_SLOT(OrtCompileApi, ModelCompilationOptions_SetWeightlessEnabled, 15);
 INGOT_SLOT(OrtApi, CreateStatus, 0);
 INGOT_SLOT(OrtApi, GetErrorCode, 1);
 INGOT_SLOT(OrtApi, GetErrorMessage, 2);
@@ -323,6 +339,10 @@ INGOT_SLOT(OrtApi, MemoryInfoGetName, 71);
 INGOT_SLOT(OrtApi, AllocatorFree, 76);
 INGOT_SLOT(OrtApi, GetAllocatorWithDefaultOptions, 78);
 INGOT_SLOT(OrtApi, AddFreeDimensionOverride, 79);
+INGOT_SLOT(OrtApi, KernelContext_GetInputCount, 88);
+INGOT_SLOT(OrtApi, KernelContext_GetOutputCount, 89);
+INGOT_SLOT(OrtApi, KernelContext_GetInput, 90);
+INGOT_SLOT(OrtApi, KernelContext_GetOutput, 91);
 INGOT_SLOT(OrtApi, ReleaseEnv, 92);
 INGOT_SLOT(OrtApi, ReleaseStatus, 93);
 INGOT_SLOT(OrtApi, ReleaseMemoryInfo, 94);
@@ -343,10 +363,22 @@ INGOT_SLOT(OrtApi, BindInput, 136);
 INGOT_SLOT(OrtApi, BindOutput, 137);
 INGOT_SLOT(OrtApi, BindOutputToDevice, 138);
 INGOT_SLOT(OrtApi, AddRunConfigEntry, 165);
+INGOT_SLOT(OrtApi, KernelContext_GetGPUComputeStream, 193);
+INGOT_SLOT(OrtApi, CreateOpAttr, 211);
+INGOT_SLOT(OrtApi, ReleaseOpAttr, 212);
+INGOT_SLOT(OrtApi, Logger_LogMessage, 247);
+INGOT_SLOT(OrtApi, Logger_GetLoggingSeverityLevel, 248);
+INGOT_SLOT(OrtApi, ReadOpAttr, 272);
 INGOT_SLOT(OrtApi, AddExternalInitializersFromFilesInMemory, 279);
+INGOT_SLOT(OrtApi, GetValueInfoName, 289);
+INGOT_SLOT(OrtApi, GetValueInfoTypeInfo, 290);
+INGOT_SLOT(OrtApi, GetModelEditorApi, 291);
 INGOT_SLOT(OrtApi, GetCompileApi, 294);
+INGOT_SLOT(OrtApi, CreateKeyValuePairs, 295);
+INGOT_SLOT(OrtApi, AddKeyValuePair, 296);
 INGOT_SLOT(OrtApi, GetKeyValue, 297);
 INGOT_SLOT(OrtApi, GetKeyValuePairs, 298);
+INGOT_SLOT(OrtApi, ReleaseKeyValuePairs, 300);
 INGOT_SLOT(OrtApi, RegisterExecutionProviderLibrary, 301);
 INGOT_SLOT(OrtApi, UnregisterExecutionProviderLibrary, 302);
 INGOT_SLOT(OrtApi, GetEpDevices, 303);
@@ -361,8 +393,68 @@ INGOT_SLOT(OrtApi, EpDevice_EpVendor, 313);
 INGOT_SLOT(OrtApi, EpDevice_EpMetadata, 314);
 INGOT_SLOT(OrtApi, EpDevice_EpOptions, 315);
 INGOT_SLOT(OrtApi, EpDevice_Device, 316);
+INGOT_SLOT(OrtApi, GetEpApi, 317);
 INGOT_SLOT(OrtApi, GetTensorSizeInBytes, 318);
+INGOT_SLOT(OrtApi, CreateMemoryInfo_V2, 320);
+INGOT_SLOT(OrtApi, ValueInfo_GetValueProducer, 323);
+INGOT_SLOT(OrtApi, ValueInfo_GetValueNumConsumers, 324);
+INGOT_SLOT(OrtApi, ValueInfo_GetValueConsumers, 325);
+INGOT_SLOT(OrtApi, ValueInfo_GetInitializerValue, 326);
+INGOT_SLOT(OrtApi, ValueInfo_GetExternalInitializerInfo, 327);
+INGOT_SLOT(OrtApi, ValueInfo_IsGraphOutput, 330);
+INGOT_SLOT(OrtApi, ValueInfo_IsConstantInitializer, 331);
+INGOT_SLOT(OrtApi, ValueInfo_IsFromOuterScope, 332);
+INGOT_SLOT(OrtApi, Graph_GetName, 333);
+INGOT_SLOT(OrtApi, Graph_GetModelPath, 334);
+INGOT_SLOT(OrtApi, Graph_GetOnnxIRVersion, 335);
+INGOT_SLOT(OrtApi, Graph_GetNumOperatorSets, 336);
+INGOT_SLOT(OrtApi, Graph_GetOperatorSets, 337);
+INGOT_SLOT(OrtApi, Graph_GetNumInputs, 338);
+INGOT_SLOT(OrtApi, Graph_GetInputs, 339);
+INGOT_SLOT(OrtApi, Graph_GetNumOutputs, 340);
+INGOT_SLOT(OrtApi, Graph_GetOutputs, 341);
+INGOT_SLOT(OrtApi, Graph_GetNumInitializers, 342);
+INGOT_SLOT(OrtApi, Graph_GetInitializers, 343);
+INGOT_SLOT(OrtApi, Graph_GetNumNodes, 344);
+INGOT_SLOT(OrtApi, Graph_GetNodes, 345);
+INGOT_SLOT(OrtApi, Graph_GetParentNode, 346);
+INGOT_SLOT(OrtApi, Node_GetId, 348);
+INGOT_SLOT(OrtApi, Node_GetName, 349);
+INGOT_SLOT(OrtApi, Node_GetOperatorType, 350);
+INGOT_SLOT(OrtApi, Node_GetDomain, 351);
+INGOT_SLOT(OrtApi, Node_GetSinceVersion, 352);
+INGOT_SLOT(OrtApi, Node_GetNumInputs, 353);
+INGOT_SLOT(OrtApi, Node_GetInputs, 354);
+INGOT_SLOT(OrtApi, Node_GetNumOutputs, 355);
+INGOT_SLOT(OrtApi, Node_GetOutputs, 356);
+INGOT_SLOT(OrtApi, Node_GetNumImplicitInputs, 357);
+INGOT_SLOT(OrtApi, Node_GetImplicitInputs, 358);
+INGOT_SLOT(OrtApi, Node_GetNumAttributes, 359);
+INGOT_SLOT(OrtApi, Node_GetAttributes, 360);
+INGOT_SLOT(OrtApi, Node_GetAttributeByName, 361);
+INGOT_SLOT(OrtApi, OpAttr_GetTensorAttributeAsOrtValue, 362);
+INGOT_SLOT(OrtApi, OpAttr_GetType, 363);
+INGOT_SLOT(OrtApi, OpAttr_GetName, 364);
+INGOT_SLOT(OrtApi, Node_GetNumSubgraphs, 365);
+INGOT_SLOT(OrtApi, Node_GetSubgraphs, 366);
+INGOT_SLOT(OrtApi, Node_GetGraph, 367);
+INGOT_SLOT(OrtApi, Node_GetEpName, 368);
+INGOT_SLOT(OrtApi, ReleaseExternalInitializerInfo, 369);
+INGOT_SLOT(OrtApi, ExternalInitializerInfo_GetFilePath, 370);
+INGOT_SLOT(OrtApi, ExternalInitializerInfo_GetFileOffset, 371);
+INGOT_SLOT(OrtApi, ExternalInitializerInfo_GetByteSize, 372);
+INGOT_SLOT(OrtApi, GetRunConfigEntry, 373);
+INGOT_SLOT(OrtApi, GetTensorData, 378);
+INGOT_SLOT(OrtApi, GetSessionOptionsConfigEntries, 379);
 INGOT_SLOT(OrtApi, SessionGetMemoryInfoForInputs, 380);
 INGOT_SLOT(OrtApi, SessionGetMemoryInfoForOutputs, 381);
 INGOT_SLOT(OrtApi, CopyTensors, 386);
-#undef INGOT_SLOT
+INGOT_SLOT(OrtApi, TensorTypeAndShape_HasShape, 390);
+
+/// The result of OrtGetApiBase, the library's only exported function of interest.
+struct OrtApiBase {
+    const OrtApi* (*GetApi)(uint32_t version);
+    const char* (*GetVersionString)();
+};
+
+} // namespace or linkage

@@ -1,255 +1,382 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of functions that ONNX Runtime gives to all clients. Slots were measured with the
-// headers of release 1.30; their positions never change.
+// The tables that plugins get from ONNX Runtime (OrtEpApi, OrtModelEditorApi) and those that they
+// fill in. A slot of release 1.N may be called, and is called, from API version N on.
 #pragma once
 
-#include "plugins/onnxruntime/abi_plugin.h"
+#include "plugins/onnxruntime/abi_types.h"
 
 namespace ingot::ort {
 
-/// All functions but getters of strings return a status, null for success. Unused slots have no
-/// name.
-struct OrtApi {
-    OrtStatus* (*CreateStatus)(OrtErrorCode code, const char* message);
-    OrtErrorCode (*GetErrorCode)(const OrtStatus* status);
-    const char* (*GetErrorMessage)(const OrtStatus* status);
-    Slots<46> unused_3;
-    OrtStatus* (*CreateTensorWithDataAsOrtValue)(const OrtMemoryInfo* info, void* data,
-                                                 size_t bytes, const int64_t* shape, size_t rank,
-                                                 ONNXTensorElementDataType type, OrtValue** out);
-    Slots<1> unused_50;
-    OrtStatus* (*GetTensorMutableData)(OrtValue* value, void** out);
-    Slots<3> unused_52;
-    OrtStatus* (*CastTypeInfoToTensorInfo)(const OrtTypeInfo* info,
-                                           const OrtTensorTypeAndShapeInfo** out);
-    Slots<4> unused_56;
-    OrtStatus* (*GetTensorElementType)(const OrtTensorTypeAndShapeInfo* info,
-                                       ONNXTensorElementDataType* out);
-    OrtStatus* (*GetDimensionsCount)(const OrtTensorTypeAndShapeInfo* info, size_t* out);
-    OrtStatus* (*GetDimensions)(const OrtTensorTypeAndShapeInfo* info, int64_t* out, size_t count);
-    OrtStatus* (*GetSymbolicDimensions)(const OrtTensorTypeAndShapeInfo* info, const char** out,
-                                        size_t count);
-    Slots<1> unused_64;
-    OrtStatus* (*GetTensorTypeAndShape)(const OrtValue* value, OrtTensorTypeAndShapeInfo** out);
-    Slots<12> unused_66;
-    OrtStatus* (*GetAllocatorWithDefaultOptions)(OrtAllocator** out);
-    Slots<9> unused_79;
-    OrtStatus* (*KernelContext_GetInputCount)(const OrtKernelContext* context, size_t* out);
-    OrtStatus* (*KernelContext_GetOutputCount)(const OrtKernelContext* context, size_t* out);
-    OrtStatus* (*KernelContext_GetInput)(const OrtKernelContext* context, size_t index,
-                                         const OrtValue** out);
-    OrtStatus* (*KernelContext_GetOutput)(OrtKernelContext* context, size_t index,
-                                          const int64_t* dims, size_t rank, OrtValue** out);
-    Slots<1> unused_92;
-    void (*ReleaseStatus)(OrtStatus* status);
-    void (*ReleaseMemoryInfo)(OrtMemoryInfo* info);
-    Slots<1> unused_95;
-    void (*ReleaseValue)(OrtValue* value);
-    Slots<2> unused_97;
-    void (*ReleaseTensorTypeAndShapeInfo)(OrtTensorTypeAndShapeInfo* info);
-    Slots<93> unused_100;
-    OrtStatus* (*KernelContext_GetGPUComputeStream)(const OrtKernelContext* context, void** out);
-    Slots<17> unused_194;
-    OrtStatus* (*CreateOpAttr)(const char* name, const void* data, int length, OrtOpAttrType type,
-                               OrtOpAttr** out);
-    void (*ReleaseOpAttr)(OrtOpAttr* attribute);
-    Slots<34> unused_213;
-    OrtStatus* (*Logger_LogMessage)(const OrtLogger* logger, OrtLoggingLevel level,
-                                    const char* message, const char* file, int line,
-                                    const char* function);
-    OrtStatus* (*Logger_GetLoggingSeverityLevel)(const OrtLogger* logger, OrtLoggingLevel* out);
-    Slots<23> unused_249;
-    OrtStatus* (*ReadOpAttr)(const OrtOpAttr* attribute, OrtOpAttrType type, void* data,
-                             size_t bytes, size_t* out);
-    Slots<16> unused_273;
-    OrtStatus* (*GetValueInfoName)(const OrtValueInfo* info, const char** out);
-    OrtStatus* (*GetValueInfoTypeInfo)(const OrtValueInfo* info, const OrtTypeInfo** out);
-    const OrtModelEditorApi* (*GetModelEditorApi)();
-    Slots<3> unused_292;
-    void (*CreateKeyValuePairs)(OrtKeyValuePairs** out);
-    void (*AddKeyValuePair)(OrtKeyValuePairs* pairs, const char* key, const char* value);
-    const char* (*GetKeyValue)(const OrtKeyValuePairs* pairs, const char* key);
-    void (*GetKeyValuePairs)(const OrtKeyValuePairs* pairs, const char* const** keys,
-                             const char* const** values, size_t* count);
-    Slots<1> unused_299;
-    void (*ReleaseKeyValuePairs)(OrtKeyValuePairs* pairs);
-    Slots<6> unused_301;
-    OrtHardwareDeviceType (*HardwareDevice_Type)(const OrtHardwareDevice* device);
-    uint32_t (*HardwareDevice_VendorId)(const OrtHardwareDevice* device);
-    const char* (*HardwareDevice_Vendor)(const OrtHardwareDevice* device);
-    uint32_t (*HardwareDevice_DeviceId)(const OrtHardwareDevice* device);
-    const OrtKeyValuePairs* (*HardwareDevice_Metadata)(const OrtHardwareDevice* device);
-    Slots<5> unused_312;
-    const OrtEpApi* (*GetEpApi)();
-    OrtStatus* (*GetTensorSizeInBytes)(const OrtValue* value, size_t* out);
-    Slots<1> unused_319;
-    OrtStatus* (*CreateMemoryInfo_V2)(const char* name, OrtMemoryInfoDeviceType type,
-                                      uint32_t vendor, int32_t device, OrtDeviceMemoryType memory,
-                                      size_t alignment, OrtAllocatorType allocator,
-                                      OrtMemoryInfo** out);
-    Slots<2> unused_321;
-    OrtStatus* (*ValueInfo_GetValueProducer)(const OrtValueInfo* info, const OrtNode** node,
-                                             size_t* output);
-    OrtStatus* (*ValueInfo_GetValueNumConsumers)(const OrtValueInfo* info, size_t* out);
-    OrtStatus* (*ValueInfo_GetValueConsumers)(const OrtValueInfo* info, const OrtNode** nodes,
-                                              int64_t* inputs, size_t count);
-    OrtStatus* (*ValueInfo_GetInitializerValue)(const OrtValueInfo* info, const OrtValue** out);
-    OrtStatus* (*ValueInfo_GetExternalInitializerInfo)(const OrtValueInfo* info,
-                                                       OrtExternalInitializerInfo** out);
-    Slots<2> unused_328;
-    OrtStatus* (*ValueInfo_IsGraphOutput)(const OrtValueInfo* info, bool* out);
-    OrtStatus* (*ValueInfo_IsConstantInitializer)(const OrtValueInfo* info, bool* out);
-    OrtStatus* (*ValueInfo_IsFromOuterScope)(const OrtValueInfo* info, bool* out);
-    OrtStatus* (*Graph_GetName)(const OrtGraph* graph, const char** out);
-    OrtStatus* (*Graph_GetModelPath)(const OrtGraph* graph, const char** out);
-    OrtStatus* (*Graph_GetOnnxIRVersion)(const OrtGraph* graph, int64_t* out);
-    OrtStatus* (*Graph_GetNumOperatorSets)(const OrtGraph* graph, size_t* out);
-    OrtStatus* (*Graph_GetOperatorSets)(const OrtGraph* graph, const char** domains,
-                                        int64_t* versions, size_t count);
-    OrtStatus* (*Graph_GetNumInputs)(const OrtGraph* graph, size_t* out);
-    OrtStatus* (*Graph_GetInputs)(const OrtGraph* graph, const OrtValueInfo** out, size_t count);
-    OrtStatus* (*Graph_GetNumOutputs)(const OrtGraph* graph, size_t* out);
-    OrtStatus* (*Graph_GetOutputs)(const OrtGraph* graph, const OrtValueInfo** out, size_t count);
-    OrtStatus* (*Graph_GetNumInitializers)(const OrtGraph* graph, size_t* out);
-    OrtStatus* (*Graph_GetInitializers)(const OrtGraph* graph, const OrtValueInfo** out,
-                                        size_t count);
-    OrtStatus* (*Graph_GetNumNodes)(const OrtGraph* graph, size_t* out);
-    OrtStatus* (*Graph_GetNodes)(const OrtGraph* graph, const OrtNode** out, size_t count);
-    OrtStatus* (*Graph_GetParentNode)(const OrtGraph* graph, const OrtNode** out);
-    Slots<1> unused_347;
-    OrtStatus* (*Node_GetId)(const OrtNode* node, size_t* out);
-    OrtStatus* (*Node_GetName)(const OrtNode* node, const char** out);
-    OrtStatus* (*Node_GetOperatorType)(const OrtNode* node, const char** out);
-    OrtStatus* (*Node_GetDomain)(const OrtNode* node, const char** out);
-    OrtStatus* (*Node_GetSinceVersion)(const OrtNode* node, int* out);
-    OrtStatus* (*Node_GetNumInputs)(const OrtNode* node, size_t* out);
-    OrtStatus* (*Node_GetInputs)(const OrtNode* node, const OrtValueInfo** out, size_t count);
-    OrtStatus* (*Node_GetNumOutputs)(const OrtNode* node, size_t* out);
-    OrtStatus* (*Node_GetOutputs)(const OrtNode* node, const OrtValueInfo** out, size_t count);
-    OrtStatus* (*Node_GetNumImplicitInputs)(const OrtNode* node, size_t* out);
-    OrtStatus* (*Node_GetImplicitInputs)(const OrtNode* node, const OrtValueInfo** out,
-                                         size_t count);
-    OrtStatus* (*Node_GetNumAttributes)(const OrtNode* node, size_t* out);
-    OrtStatus* (*Node_GetAttributes)(const OrtNode* node, const OrtOpAttr** out, size_t count);
-    OrtStatus* (*Node_GetAttributeByName)(const OrtNode* node, const char* name,
-                                          const OrtOpAttr** out);
-    OrtStatus* (*OpAttr_GetTensorAttributeAsOrtValue)(const OrtOpAttr* attribute, OrtValue** out);
-    OrtStatus* (*OpAttr_GetType)(const OrtOpAttr* attribute, OrtOpAttrType* out);
-    OrtStatus* (*OpAttr_GetName)(const OrtOpAttr* attribute, const char** out);
-    OrtStatus* (*Node_GetNumSubgraphs)(const OrtNode* node, size_t* out);
-    OrtStatus* (*Node_GetSubgraphs)(const OrtNode* node, const OrtGraph** graphs, size_t count,
-                                    const char** attribute_names);
-    OrtStatus* (*Node_GetGraph)(const OrtNode* node, const OrtGraph** out);
-    OrtStatus* (*Node_GetEpName)(const OrtNode* node, const char** out);
-    void (*ReleaseExternalInitializerInfo)(OrtExternalInitializerInfo* info);
-    const char* (*ExternalInitializerInfo_GetFilePath)(const OrtExternalInitializerInfo* info);
-    int64_t (*ExternalInitializerInfo_GetFileOffset)(const OrtExternalInitializerInfo* info);
-    size_t (*ExternalInitializerInfo_GetByteSize)(const OrtExternalInitializerInfo* info);
-    const char* (*GetRunConfigEntry)(const OrtRunOptions* options, const char* key);
-    Slots<4> unused_374;
-    OrtStatus* (*GetTensorData)(const OrtValue* value, const void** out);
-    OrtStatus* (*GetSessionOptionsConfigEntries)(const OrtSessionOptions* options,
-                                                 OrtKeyValuePairs** out);
-    Slots<10> unused_380;
-    bool (*TensorTypeAndShape_HasShape)(const OrtTensorTypeAndShapeInfo* info);
+/// Unused words of a table.
+template <size_t count>
+struct Slots {
+    void* words[count];
 };
-INGOT_SLOT(OrtApi, CreateStatus, 0);
-INGOT_SLOT(OrtApi, GetErrorCode, 1);
-INGOT_SLOT(OrtApi, GetErrorMessage, 2);
-INGOT_SLOT(OrtApi, CreateTensorWithDataAsOrtValue, 49);
-INGOT_SLOT(OrtApi, GetTensorMutableData, 51);
-INGOT_SLOT(OrtApi, CastTypeInfoToTensorInfo, 55);
-INGOT_SLOT(OrtApi, GetTensorElementType, 60);
-INGOT_SLOT(OrtApi, GetDimensionsCount, 61);
-INGOT_SLOT(OrtApi, GetDimensions, 62);
-INGOT_SLOT(OrtApi, GetSymbolicDimensions, 63);
-INGOT_SLOT(OrtApi, GetTensorTypeAndShape, 65);
-INGOT_SLOT(OrtApi, GetAllocatorWithDefaultOptions, 78);
-INGOT_SLOT(OrtApi, KernelContext_GetInputCount, 88);
-INGOT_SLOT(OrtApi, KernelContext_GetOutputCount, 89);
-INGOT_SLOT(OrtApi, KernelContext_GetInput, 90);
-INGOT_SLOT(OrtApi, KernelContext_GetOutput, 91);
-INGOT_SLOT(OrtApi, ReleaseStatus, 93);
-INGOT_SLOT(OrtApi, ReleaseMemoryInfo, 94);
-INGOT_SLOT(OrtApi, ReleaseValue, 96);
-INGOT_SLOT(OrtApi, ReleaseTensorTypeAndShapeInfo, 99);
-INGOT_SLOT(OrtApi, KernelContext_GetGPUComputeStream, 193);
-INGOT_SLOT(OrtApi, CreateOpAttr, 211);
-INGOT_SLOT(OrtApi, ReleaseOpAttr, 212);
-INGOT_SLOT(OrtApi, Logger_LogMessage, 247);
-INGOT_SLOT(OrtApi, Logger_GetLoggingSeverityLevel, 248);
-INGOT_SLOT(OrtApi, ReadOpAttr, 272);
-INGOT_SLOT(OrtApi, GetValueInfoName, 289);
-INGOT_SLOT(OrtApi, GetValueInfoTypeInfo, 290);
-INGOT_SLOT(OrtApi, GetModelEditorApi, 291);
-INGOT_SLOT(OrtApi, CreateKeyValuePairs, 295);
-INGOT_SLOT(OrtApi, AddKeyValuePair, 296);
-INGOT_SLOT(OrtApi, GetKeyValue, 297);
-INGOT_SLOT(OrtApi, GetKeyValuePairs, 298);
-INGOT_SLOT(OrtApi, ReleaseKeyValuePairs, 300);
-INGOT_SLOT(OrtApi, HardwareDevice_Type, 307);
-INGOT_SLOT(OrtApi, HardwareDevice_VendorId, 308);
-INGOT_SLOT(OrtApi, HardwareDevice_Vendor, 309);
-INGOT_SLOT(OrtApi, HardwareDevice_DeviceId, 310);
-INGOT_SLOT(OrtApi, HardwareDevice_Metadata, 311);
-INGOT_SLOT(OrtApi, GetEpApi, 317);
-INGOT_SLOT(OrtApi, GetTensorSizeInBytes, 318);
-INGOT_SLOT(OrtApi, CreateMemoryInfo_V2, 320);
-INGOT_SLOT(OrtApi, ValueInfo_GetValueProducer, 323);
-INGOT_SLOT(OrtApi, ValueInfo_GetValueNumConsumers, 324);
-INGOT_SLOT(OrtApi, ValueInfo_GetValueConsumers, 325);
-INGOT_SLOT(OrtApi, ValueInfo_GetInitializerValue, 326);
-INGOT_SLOT(OrtApi, ValueInfo_GetExternalInitializerInfo, 327);
-INGOT_SLOT(OrtApi, ValueInfo_IsGraphOutput, 330);
-INGOT_SLOT(OrtApi, ValueInfo_IsConstantInitializer, 331);
-INGOT_SLOT(OrtApi, ValueInfo_IsFromOuterScope, 332);
-INGOT_SLOT(OrtApi, Graph_GetName, 333);
-INGOT_SLOT(OrtApi, Graph_GetModelPath, 334);
-INGOT_SLOT(OrtApi, Graph_GetOnnxIRVersion, 335);
-INGOT_SLOT(OrtApi, Graph_GetNumOperatorSets, 336);
-INGOT_SLOT(OrtApi, Graph_GetOperatorSets, 337);
-INGOT_SLOT(OrtApi, Graph_GetNumInputs, 338);
-INGOT_SLOT(OrtApi, Graph_GetInputs, 339);
-INGOT_SLOT(OrtApi, Graph_GetNumOutputs, 340);
-INGOT_SLOT(OrtApi, Graph_GetOutputs, 341);
-INGOT_SLOT(OrtApi, Graph_GetNumInitializers, 342);
-INGOT_SLOT(OrtApi, Graph_GetInitializers, 343);
-INGOT_SLOT(OrtApi, Graph_GetNumNodes, 344);
-INGOT_SLOT(OrtApi, Graph_GetNodes, 345);
-INGOT_SLOT(OrtApi, Graph_GetParentNode, 346);
-INGOT_SLOT(OrtApi, Node_GetId, 348);
-INGOT_SLOT(OrtApi, Node_GetName, 349);
-INGOT_SLOT(OrtApi, Node_GetOperatorType, 350);
-INGOT_SLOT(OrtApi, Node_GetDomain, 351);
-INGOT_SLOT(OrtApi, Node_GetSinceVersion, 352);
-INGOT_SLOT(OrtApi, Node_GetNumInputs, 353);
-INGOT_SLOT(OrtApi, Node_GetInputs, 354);
-INGOT_SLOT(OrtApi, Node_GetNumOutputs, 355);
-INGOT_SLOT(OrtApi, Node_GetOutputs, 356);
-INGOT_SLOT(OrtApi, Node_GetNumImplicitInputs, 357);
-INGOT_SLOT(OrtApi, Node_GetImplicitInputs, 358);
-INGOT_SLOT(OrtApi, Node_GetNumAttributes, 359);
-INGOT_SLOT(OrtApi, Node_GetAttributes, 360);
-INGOT_SLOT(OrtApi, Node_GetAttributeByName, 361);
-INGOT_SLOT(OrtApi, OpAttr_GetTensorAttributeAsOrtValue, 362);
-INGOT_SLOT(OrtApi, OpAttr_GetType, 363);
-INGOT_SLOT(OrtApi, OpAttr_GetName, 364);
-INGOT_SLOT(OrtApi, Node_GetNumSubgraphs, 365);
-INGOT_SLOT(OrtApi, Node_GetSubgraphs, 366);
-INGOT_SLOT(OrtApi, Node_GetGraph, 367);
-INGOT_SLOT(OrtApi, Node_GetEpName, 368);
-INGOT_SLOT(OrtApi, ReleaseExternalInitializerInfo, 369);
-INGOT_SLOT(OrtApi, ExternalInitializerInfo_GetFilePath, 370);
-INGOT_SLOT(OrtApi, ExternalInitializerInfo_GetFileOffset, 371);
-INGOT_SLOT(OrtApi, ExternalInitializerInfo_GetByteSize, 372);
-INGOT_SLOT(OrtApi, GetRunConfigEntry, 373);
-INGOT_SLOT(OrtApi, GetTensorData, 378);
-INGOT_SLOT(OrtApi, GetSessionOptionsConfigEntries, 379);
-INGOT_SLOT(OrtApi, TensorTypeAndShape_HasShape, 390);
 
-struct OrtApiBase {
-    const OrtApi* (*GetApi)(uint32_t version);
-    const char* (*GetVersionString)();
+struct OrtEpFactory;
+struct OrtEp;
+struct OrtNodeComputeInfo;
+struct OrtDataTransferImpl;
+struct OrtSyncStreamImpl;
+struct OrtSyncNotificationImpl;
+struct OrtEpProfilerImpl;
+struct OrtKernelImpl;
+
+using OrtKernelCreateFunc = OrtStatus* (*)(void* state, const OrtKernelInfo* info,
+                                           OrtKernelImpl** out);
+using OrtWriteEpContextData = OrtStatus* (*)(void* state, const char* name, const void* data,
+                                             size_t bytes);
+using OrtReadEpContextData = OrtStatus* (*)(void* state, const char* name, OrtAllocator* allocator,
+                                            void** data, size_t* bytes);
+
+struct OrtNodeFusionOptions {
+    uint32_t ort_version_supported;
+    bool drop_constant_initializers; ///< The plugin keeps its own
 };
+
+/// Functions for plugins. Unused slots have no name.
+struct OrtEpApi {
+    OrtStatus* (*CreateEpDevice)(OrtEpFactory* factory, const OrtHardwareDevice* device,
+                                 const OrtKeyValuePairs* metadata, const OrtKeyValuePairs* options,
+                                 OrtEpDevice** out);
+    void (*ReleaseEpDevice)(OrtEpDevice* device);
+    OrtStatus* (*EpGraphSupportInfo_AddNodesToFuse)(OrtEpGraphSupportInfo* info,
+                                                    const OrtNode* const* nodes, size_t count,
+                                                    const OrtNodeFusionOptions* options);
+    Slots<1> unused_3;
+    const char* (*NodeComputeContext_NodeName)(const OrtNodeComputeContext* context);
+    OrtStatus* (*EpDevice_AddAllocatorInfo)(OrtEpDevice* device, const OrtMemoryInfo* info);
+    const OrtMemoryDevice* (*MemoryInfo_GetMemoryDevice)(const OrtMemoryInfo* info);
+    const OrtMemoryDevice* (*Value_GetMemoryDevice)(const OrtValue* value);
+    Slots<1> unused_8;
+    OrtMemoryInfoDeviceType (*MemoryDevice_GetDeviceType)(const OrtMemoryDevice* device);
+    OrtDeviceMemoryType (*MemoryDevice_GetMemoryType)(const OrtMemoryDevice* device);
+    uint32_t (*MemoryDevice_GetVendorId)(const OrtMemoryDevice* device);
+    uint32_t (*MemoryDevice_GetDeviceId)(const OrtMemoryDevice* device);
+    const OrtSyncStreamImpl* (*SyncStream_GetImpl)(const OrtSyncStream* stream);
+    Slots<2> unused_14;
+    OrtStatus* (*CreateHardwareDevice)(OrtHardwareDeviceType type, uint32_t vendor, uint32_t device,
+                                       const char* vendor_name, const OrtKeyValuePairs* metadata,
+                                       OrtHardwareDevice** out);
+    void (*ReleaseHardwareDevice)(OrtHardwareDevice* device);
+    OrtStatus* (*CreateKernelRegistry)(OrtKernelRegistry** out);
+    void (*ReleaseKernelRegistry)(OrtKernelRegistry* registry);
+    OrtStatus* (*KernelRegistry_AddKernel)(OrtKernelRegistry* registry,
+                                           const OrtKernelDef* definition,
+                                           OrtKernelCreateFunc create, void* state);
+    OrtStatus* (*CreateKernelDefBuilder)(OrtKernelDefBuilder** out);
+    void (*ReleaseKernelDefBuilder)(OrtKernelDefBuilder* builder);
+    OrtStatus* (*KernelDefBuilder_SetOperatorType)(OrtKernelDefBuilder* builder, const char* type);
+    OrtStatus* (*KernelDefBuilder_SetDomain)(OrtKernelDefBuilder* builder, const char* domain);
+    OrtStatus* (*KernelDefBuilder_SetSinceVersion)(OrtKernelDefBuilder* builder, int first,
+                                                   int last);
+    OrtStatus* (*KernelDefBuilder_SetExecutionProvider)(OrtKernelDefBuilder* builder,
+                                                        const char* name);
+    OrtStatus* (*KernelDefBuilder_SetInputMemType)(OrtKernelDefBuilder* builder, size_t input,
+                                                   OrtMemType type);
+    OrtStatus* (*KernelDefBuilder_SetOutputMemType)(OrtKernelDefBuilder* builder, size_t output,
+                                                    OrtMemType type);
+    OrtStatus* (*KernelDefBuilder_AddTypeConstraint)(OrtKernelDefBuilder* builder, const char* name,
+                                                     const OrtDataType* const* types, size_t count);
+    Slots<2> unused_30;
+    OrtStatus* (*KernelDefBuilder_Build)(OrtKernelDefBuilder* builder, OrtKernelDef** out);
+    void (*ReleaseKernelDef)(OrtKernelDef* definition);
+    Slots<6> unused_34;
+    OrtStatus* (*GetTensorDataType)(ONNXTensorElementDataType type, const OrtDataType** out);
+    Slots<2> unused_41;
+    OrtStatus* (*KernelInfo_GetEp)(const OrtKernelInfo* info, const OrtEp** out);
+    OrtStatus* (*DeviceEpIncompatibilityDetails_SetDetails)(
+        OrtDeviceEpIncompatibilityDetails* details, uint32_t reasons, int32_t code,
+        const char* notes);
+    Slots<4> unused_45;
+    OrtStatus* (*GetEnvConfigEntries)(OrtKeyValuePairs** out);
+    Slots<15> unused_50;
+    OrtStatus* (*CreateProfilingEvent)(int32_t category, int32_t process, int32_t thread,
+                                       const char* name, int64_t time_us, int64_t duration_us,
+                                       const char* const* keys, const char* const* values,
+                                       size_t count, OrtProfilingEvent** out);
+    void (*ReleaseProfilingEvent)(OrtProfilingEvent* event);
+    Slots<5> unused_67;
+    OrtStatus* (*ProfilingEventsContainer_AddEvents)(OrtProfilingEventsContainer* container,
+                                                     const OrtProfilingEvent* const* events,
+                                                     size_t count);
+    OrtStatus* (*SessionOptionsGetWeightlessSourceModelBuffer)(const OrtSessionOptions* options,
+                                                               const void** data, size_t* bytes);
+    OrtStatus* (*SessionOptions_GetEpContextConfig)(const OrtSessionOptions* options,
+                                                    OrtEpContextConfig** out);
+    void (*ReleaseEpContextConfig)(OrtEpContextConfig* config);
+    OrtStatus* (*EpContextConfig_GetEpContextDataReadFunc)(const OrtEpContextConfig* config,
+                                                           OrtReadEpContextData* function,
+                                                           void** state);
+    OrtStatus* (*EpContextConfig_GetEpContextDataWriteFunc)(const OrtEpContextConfig* config,
+                                                            OrtWriteEpContextData* function,
+                                                            void** state);
+};
+INGOT_SLOT(OrtEpApi, CreateEpDevice, 0);
+INGOT_SLOT(OrtEpApi, ReleaseEpDevice, 1);
+INGOT_SLOT(OrtEpApi, EpGraphSupportInfo_AddNodesToFuse, 2);
+INGOT_SLOT(OrtEpApi, NodeComputeContext_NodeName, 4);
+INGOT_SLOT(OrtEpApi, EpDevice_AddAllocatorInfo, 5);
+INGOT_SLOT(OrtEpApi, MemoryInfo_GetMemoryDevice, 6);
+INGOT_SLOT(OrtEpApi, Value_GetMemoryDevice, 7);
+INGOT_SLOT(OrtEpApi, MemoryDevice_GetDeviceType, 9);
+INGOT_SLOT(OrtEpApi, MemoryDevice_GetMemoryType, 10);
+INGOT_SLOT(OrtEpApi, MemoryDevice_GetVendorId, 11);
+INGOT_SLOT(OrtEpApi, MemoryDevice_GetDeviceId, 12);
+INGOT_SLOT(OrtEpApi, SyncStream_GetImpl, 13);
+INGOT_SLOT(OrtEpApi, CreateHardwareDevice, 16);
+INGOT_SLOT(OrtEpApi, ReleaseHardwareDevice, 17);
+INGOT_SLOT(OrtEpApi, CreateKernelRegistry, 18);
+INGOT_SLOT(OrtEpApi, ReleaseKernelRegistry, 19);
+INGOT_SLOT(OrtEpApi, KernelRegistry_AddKernel, 20);
+INGOT_SLOT(OrtEpApi, CreateKernelDefBuilder, 21);
+INGOT_SLOT(OrtEpApi, ReleaseKernelDefBuilder, 22);
+INGOT_SLOT(OrtEpApi, KernelDefBuilder_SetOperatorType, 23);
+INGOT_SLOT(OrtEpApi, KernelDefBuilder_SetDomain, 24);
+INGOT_SLOT(OrtEpApi, KernelDefBuilder_SetSinceVersion, 25);
+INGOT_SLOT(OrtEpApi, KernelDefBuilder_SetExecutionProvider, 26);
+INGOT_SLOT(OrtEpApi, KernelDefBuilder_SetInputMemType, 27);
+INGOT_SLOT(OrtEpApi, KernelDefBuilder_SetOutputMemType, 28);
+INGOT_SLOT(OrtEpApi, KernelDefBuilder_AddTypeConstraint, 29);
+INGOT_SLOT(OrtEpApi, KernelDefBuilder_Build, 32);
+INGOT_SLOT(OrtEpApi, ReleaseKernelDef, 33);
+INGOT_SLOT(OrtEpApi, GetTensorDataType, 40);
+INGOT_SLOT(OrtEpApi, KernelInfo_GetEp, 43);
+INGOT_SLOT(OrtEpApi, DeviceEpIncompatibilityDetails_SetDetails, 44);
+INGOT_SLOT(OrtEpApi, GetEnvConfigEntries, 49);
+INGOT_SLOT(OrtEpApi, CreateProfilingEvent, 65);
+INGOT_SLOT(OrtEpApi, ReleaseProfilingEvent, 66);
+INGOT_SLOT(OrtEpApi, ProfilingEventsContainer_AddEvents, 72);
+INGOT_SLOT(OrtEpApi, SessionOptionsGetWeightlessSourceModelBuffer, 73);
+INGOT_SLOT(OrtEpApi, SessionOptions_GetEpContextConfig, 74);
+INGOT_SLOT(OrtEpApi, ReleaseEpContextConfig, 75);
+INGOT_SLOT(OrtEpApi, EpContextConfig_GetEpContextDataReadFunc, 76);
+INGOT_SLOT(OrtEpApi, EpContextConfig_GetEpContextDataWriteFunc, 77);
+
+/// Makes nodes. Unused slots have no name.
+struct OrtModelEditorApi {
+    Slots<6> unused_0;
+    OrtStatus* (*CreateNode)(const char* type, const char* domain, const char* name,
+                             const char* const* inputs, size_t input_count,
+                             const char* const* outputs, size_t output_count,
+                             OrtOpAttr** attributes, size_t attribute_count, OrtNode** out);
+};
+INGOT_SLOT(OrtModelEditorApi, CreateNode, 6);
+
+/// Makes execution providers for devices.
+struct OrtEpFactory {
+    uint32_t ort_version_supported = 0;
+    const char* (*GetName)(const OrtEpFactory* self) = nullptr;
+    const char* (*GetVendor)(const OrtEpFactory* self) = nullptr;
+    OrtStatus* (*GetSupportedDevices)(OrtEpFactory* self, const OrtHardwareDevice* const* devices,
+                                      size_t count, OrtEpDevice** out, size_t room,
+                                      size_t* made) = nullptr;
+    OrtStatus* (*CreateEp)(OrtEpFactory* self, const OrtHardwareDevice* const* devices,
+                           const OrtKeyValuePairs* const* metadata, size_t count,
+                           const OrtSessionOptions* options, const OrtLogger* logger,
+                           OrtEp** out) = nullptr;
+    void (*ReleaseEp)(OrtEpFactory* self, OrtEp* ep) = nullptr;
+    uint32_t (*GetVendorId)(const OrtEpFactory* self) = nullptr;
+    const char* (*GetVersion)(const OrtEpFactory* self) = nullptr;
+    OrtStatus* (*ValidateCompiledModelCompatibilityInfo)(
+        OrtEpFactory* self, const OrtHardwareDevice* const* devices, size_t count, const char* info,
+        OrtCompiledModelCompatibility* out) = nullptr;
+    OrtStatus* (*CreateAllocator)(OrtEpFactory* self, const OrtMemoryInfo* info,
+                                  const OrtKeyValuePairs* options, OrtAllocator** out) = nullptr;
+    void (*ReleaseAllocator)(OrtEpFactory* self, OrtAllocator* allocator) = nullptr;
+    OrtStatus* (*CreateDataTransfer)(OrtEpFactory* self, OrtDataTransferImpl** out) = nullptr;
+    bool (*IsStreamAware)(const OrtEpFactory* self) = nullptr;
+    OrtStatus* (*CreateSyncStreamForDevice)(OrtEpFactory* self, const OrtMemoryDevice* device,
+                                            const OrtKeyValuePairs* options,
+                                            OrtSyncStreamImpl** out) = nullptr;
+    OrtStatus* (*GetHardwareDeviceIncompatibilityDetails)(
+        OrtEpFactory* self, const OrtHardwareDevice* device,
+        OrtDeviceEpIncompatibilityDetails* details) = nullptr;
+    Slots<6> unused_15{};
+};
+INGOT_SLOT(OrtEpFactory, GetName, 1);
+INGOT_SLOT(OrtEpFactory, GetVendor, 2);
+INGOT_SLOT(OrtEpFactory, GetSupportedDevices, 3);
+INGOT_SLOT(OrtEpFactory, CreateEp, 4);
+INGOT_SLOT(OrtEpFactory, ReleaseEp, 5);
+INGOT_SLOT(OrtEpFactory, GetVendorId, 6);
+INGOT_SLOT(OrtEpFactory, GetVersion, 7);
+INGOT_SLOT(OrtEpFactory, ValidateCompiledModelCompatibilityInfo, 8);
+INGOT_SLOT(OrtEpFactory, CreateAllocator, 9);
+INGOT_SLOT(OrtEpFactory, ReleaseAllocator, 10);
+INGOT_SLOT(OrtEpFactory, CreateDataTransfer, 11);
+INGOT_SLOT(OrtEpFactory, IsStreamAware, 12);
+INGOT_SLOT(OrtEpFactory, CreateSyncStreamForDevice, 13);
+INGOT_SLOT(OrtEpFactory, GetHardwareDeviceIncompatibilityDetails, 14);
+static_assert(sizeof(OrtEpFactory) == 21 * sizeof(void*));
+
+/// The execution provider of one session.
+struct OrtEp {
+    uint32_t ort_version_supported = 0;
+    const char* (*GetName)(const OrtEp* self) = nullptr;
+    OrtStatus* (*GetCapability)(OrtEp* self, const OrtGraph* graph,
+                                OrtEpGraphSupportInfo* info) = nullptr;
+    OrtStatus* (*Compile)(OrtEp* self, const OrtGraph** graphs, const OrtNode** fused_nodes,
+                          size_t count, OrtNodeComputeInfo** infos,
+                          OrtNode** context_nodes) = nullptr;
+    void (*ReleaseNodeComputeInfos)(OrtEp* self, OrtNodeComputeInfo** infos,
+                                    size_t count) = nullptr;
+    Slots<2> unused_5{};
+    OrtStatus* (*SetDynamicOptions)(OrtEp* self, const char* const* keys, const char* const* values,
+                                    size_t count) = nullptr;
+    OrtStatus* (*OnRunStart)(OrtEp* self, const OrtRunOptions* options) = nullptr;
+    OrtStatus* (*OnRunEnd)(OrtEp* self, const OrtRunOptions* options, bool synchronize) = nullptr;
+    OrtStatus* (*CreateAllocator)(OrtEp* self, const OrtMemoryInfo* info,
+                                  OrtAllocator** out) = nullptr;
+    OrtStatus* (*CreateSyncStreamForDevice)(OrtEp* self, const OrtMemoryDevice* device,
+                                            OrtSyncStreamImpl** out) = nullptr;
+    const char* (*GetCompiledModelCompatibilityInfo)(OrtEp* self, const OrtGraph* graph) = nullptr;
+    OrtStatus* (*GetKernelRegistry)(OrtEp* self, const OrtKernelRegistry** out) = nullptr;
+    OrtStatus* (*IsConcurrentRunSupported)(OrtEp* self, bool* out) = nullptr;
+    OrtStatus* (*Sync)(OrtEp* self) = nullptr;
+    OrtStatus* (*CreateProfiler)(OrtEp* self, OrtEpProfilerImpl** out) = nullptr;
+    bool (*IsGraphCaptureEnabled)(const OrtEp* self) = nullptr;
+    bool (*IsGraphCaptured)(const OrtEp* self, int graph) = nullptr;
+    OrtStatus* (*ReplayGraph)(OrtEp* self, int graph) = nullptr;
+    int32_t (*GetGraphCaptureNodeAssignmentPolicy)(const OrtEp* self) = nullptr;
+    Slots<1> unused_21{};
+    OrtStatus* (*OnSessionInitializationEnd)(OrtEp* self) = nullptr;
+    OrtStatus* (*GetDefaultMemoryDevice)(const OrtEp* self, const OrtMemoryDevice** out) = nullptr;
+    OrtStatus* (*ReleaseCapturedGraph)(OrtEp* self, int graph) = nullptr;
+    OrtStatus* (*GetWeightlessSupport)(const OrtEp* self, OrtWeightlessSupport* out) = nullptr;
+    OrtStatus* (*GetEpContextDataCallbackSupport)(const OrtEp* self, uint32_t* flags) = nullptr;
+};
+INGOT_SLOT(OrtEp, GetName, 1);
+INGOT_SLOT(OrtEp, GetCapability, 2);
+INGOT_SLOT(OrtEp, Compile, 3);
+INGOT_SLOT(OrtEp, ReleaseNodeComputeInfos, 4);
+INGOT_SLOT(OrtEp, SetDynamicOptions, 7);
+INGOT_SLOT(OrtEp, OnRunStart, 8);
+INGOT_SLOT(OrtEp, OnRunEnd, 9);
+INGOT_SLOT(OrtEp, CreateAllocator, 10);
+INGOT_SLOT(OrtEp, CreateSyncStreamForDevice, 11);
+INGOT_SLOT(OrtEp, GetCompiledModelCompatibilityInfo, 12);
+INGOT_SLOT(OrtEp, GetKernelRegistry, 13);
+INGOT_SLOT(OrtEp, IsConcurrentRunSupported, 14);
+INGOT_SLOT(OrtEp, Sync, 15);
+INGOT_SLOT(OrtEp, CreateProfiler, 16);
+INGOT_SLOT(OrtEp, IsGraphCaptureEnabled, 17);
+INGOT_SLOT(OrtEp, IsGraphCaptured, 18);
+INGOT_SLOT(OrtEp, ReplayGraph, 19);
+INGOT_SLOT(OrtEp, GetGraphCaptureNodeAssignmentPolicy, 20);
+INGOT_SLOT(OrtEp, OnSessionInitializationEnd, 22);
+INGOT_SLOT(OrtEp, GetDefaultMemoryDevice, 23);
+INGOT_SLOT(OrtEp, ReleaseCapturedGraph, 24);
+INGOT_SLOT(OrtEp, GetWeightlessSupport, 25);
+INGOT_SLOT(OrtEp, GetEpContextDataCallbackSupport, 26);
+static_assert(sizeof(OrtEp) == 27 * sizeof(void*));
+
+/// Runs one fused node.
+struct OrtNodeComputeInfo {
+    uint32_t ort_version_supported = 0;
+    OrtStatus* (*CreateState)(OrtNodeComputeInfo* self, OrtNodeComputeContext* context,
+                              void** state) = nullptr;
+    OrtStatus* (*Compute)(OrtNodeComputeInfo* self, void* state,
+                          OrtKernelContext* context) = nullptr;
+    void (*ReleaseState)(OrtNodeComputeInfo* self, void* state) = nullptr;
+};
+INGOT_SLOT(OrtNodeComputeInfo, CreateState, 1);
+INGOT_SLOT(OrtNodeComputeInfo, Compute, 2);
+INGOT_SLOT(OrtNodeComputeInfo, ReleaseState, 3);
+static_assert(sizeof(OrtNodeComputeInfo) == 4 * sizeof(void*));
+
+/// Memory of one kind.
+struct OrtAllocator {
+    uint32_t version = 0;
+    void* (*Alloc)(OrtAllocator* self, size_t bytes) = nullptr;
+    void (*Free)(OrtAllocator* self, void* memory) = nullptr;
+    const OrtMemoryInfo* (*Info)(const OrtAllocator* self) = nullptr;
+    void* (*Reserve)(OrtAllocator* self, size_t bytes) = nullptr;
+    OrtStatus* (*GetStats)(const OrtAllocator* self, OrtKeyValuePairs** out) = nullptr;
+    void* (*AllocOnStream)(OrtAllocator* self, size_t bytes, OrtSyncStream* stream) = nullptr;
+    OrtStatus* (*Shrink)(OrtAllocator* self) = nullptr;
+};
+INGOT_SLOT(OrtAllocator, Alloc, 1);
+INGOT_SLOT(OrtAllocator, Free, 2);
+INGOT_SLOT(OrtAllocator, Info, 3);
+INGOT_SLOT(OrtAllocator, Reserve, 4);
+INGOT_SLOT(OrtAllocator, GetStats, 5);
+INGOT_SLOT(OrtAllocator, AllocOnStream, 6);
+INGOT_SLOT(OrtAllocator, Shrink, 7);
+static_assert(sizeof(OrtAllocator) == 8 * sizeof(void*));
+
+/// Copies between memories.
+struct OrtDataTransferImpl {
+    uint32_t ort_version_supported = 0;
+    void (*Release)(OrtDataTransferImpl* self) = nullptr;
+    bool (*CanCopy)(const OrtDataTransferImpl* self, const OrtMemoryDevice* source,
+                    const OrtMemoryDevice* target) = nullptr;
+    OrtStatus* (*CopyTensors)(OrtDataTransferImpl* self, const OrtValue** sources,
+                              OrtValue** targets, OrtSyncStream** streams, size_t count) = nullptr;
+};
+INGOT_SLOT(OrtDataTransferImpl, Release, 1);
+INGOT_SLOT(OrtDataTransferImpl, CanCopy, 2);
+INGOT_SLOT(OrtDataTransferImpl, CopyTensors, 3);
+static_assert(sizeof(OrtDataTransferImpl) == 4 * sizeof(void*));
+
+/// A stream.
+struct OrtSyncStreamImpl {
+    uint32_t ort_version_supported = 0;
+    void (*Release)(OrtSyncStreamImpl* self) = nullptr;
+    void* (*GetHandle)(OrtSyncStreamImpl* self) = nullptr;
+    OrtStatus* (*CreateNotification)(OrtSyncStreamImpl* self,
+                                     OrtSyncNotificationImpl** out) = nullptr;
+    OrtStatus* (*Flush)(OrtSyncStreamImpl* self) = nullptr;
+    OrtStatus* (*OnSessionRunEnd)(OrtSyncStreamImpl* self) = nullptr;
+};
+INGOT_SLOT(OrtSyncStreamImpl, Release, 1);
+INGOT_SLOT(OrtSyncStreamImpl, GetHandle, 2);
+INGOT_SLOT(OrtSyncStreamImpl, CreateNotification, 3);
+INGOT_SLOT(OrtSyncStreamImpl, Flush, 4);
+INGOT_SLOT(OrtSyncStreamImpl, OnSessionRunEnd, 5);
+static_assert(sizeof(OrtSyncStreamImpl) == 6 * sizeof(void*));
+
+/// A point in a stream that other streams wait for.
+struct OrtSyncNotificationImpl {
+    uint32_t ort_version_supported = 0;
+    void (*Release)(OrtSyncNotificationImpl* self) = nullptr;
+    OrtStatus* (*Activate)(OrtSyncNotificationImpl* self) = nullptr;
+    OrtStatus* (*WaitOnDevice)(OrtSyncNotificationImpl* self, OrtSyncStream* consumer) = nullptr;
+    OrtStatus* (*WaitOnHost)(OrtSyncNotificationImpl* self) = nullptr;
+};
+INGOT_SLOT(OrtSyncNotificationImpl, Release, 1);
+INGOT_SLOT(OrtSyncNotificationImpl, Activate, 2);
+INGOT_SLOT(OrtSyncNotificationImpl, WaitOnDevice, 3);
+INGOT_SLOT(OrtSyncNotificationImpl, WaitOnHost, 4);
+static_assert(sizeof(OrtSyncNotificationImpl) == 5 * sizeof(void*));
+
+/// Adds events to a profile.
+struct OrtEpProfilerImpl {
+    uint32_t ort_version_supported = 0;
+    void (*Release)(OrtEpProfilerImpl* self) = nullptr;
+    OrtStatus* (*StartProfiling)(OrtEpProfilerImpl* self, int64_t offset_ns) = nullptr;
+    OrtStatus* (*StartEvent)(OrtEpProfilerImpl* self, uint64_t id) = nullptr;
+    OrtStatus* (*StopEvent)(OrtEpProfilerImpl* self, uint64_t id,
+                            const OrtProfilingEvent* event) = nullptr;
+    OrtStatus* (*EndProfiling)(OrtEpProfilerImpl* self,
+                               OrtProfilingEventsContainer* container) = nullptr;
+};
+INGOT_SLOT(OrtEpProfilerImpl, Release, 1);
+INGOT_SLOT(OrtEpProfilerImpl, StartProfiling, 2);
+INGOT_SLOT(OrtEpProfilerImpl, StartEvent, 3);
+INGOT_SLOT(OrtEpProfilerImpl, StopEvent, 4);
+INGOT_SLOT(OrtEpProfilerImpl, EndProfiling, 5);
+static_assert(sizeof(OrtEpProfilerImpl) == 6 * sizeof(void*));
+
+/// A kernel of one node.
+struct OrtKernelImpl {
+    uint32_t ort_version_supported = 0;
+    OrtStatus* (*Compute)(OrtKernelImpl* self, OrtKernelContext* context) = nullptr;
+    void (*Release)(OrtKernelImpl* self) = nullptr;
+    Slots<2> unused_3{};
+};
+INGOT_SLOT(OrtKernelImpl, Compute, 1);
+INGOT_SLOT(OrtKernelImpl, Release, 2);
+static_assert(sizeof(OrtKernelImpl) == 5 * sizeof(void*));
 
 } // namespace ingot::ort
