@@ -6,6 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 namespace ingot {
 
 namespace {
@@ -93,6 +96,52 @@ TEST(CpuReduce, AxesFunctionsAndTypes) {
                 g.add_output("z", ops::reduce(g, fn, p, axes, true));
                 expect_same_as_evaluator(g, {}, 3, tolerance_of(t, 1e-4));
             }
+        }
+    }
+}
+
+TEST(CpuReduce, ShortRowsSideBySide) {
+    // 1,030 rows are more than two blocks; 32 elements are the longest row that folds as columns.
+    for (DType t : {DType::F32, DType::F64, DType::F16, DType::U8, DType::I64}) {
+        for (int64_t n : {1, 2, 5, 31, 32, 33}) {
+            for (const char* fn : {"min", "max", "sum"}) {
+                SCOPED_TRACE(testing::Message() << name(t) << ' ' << fn << " over " << n);
+                Graph g;
+                Value x = g.add_input("x", {t, {1030, n}});
+                g.add_output("y", ops::reduce(g, fn, x, {1}));
+                Value part = ops::slice(g, x, 0, 3, 515);
+                g.add_output("z", ops::reduce(g, fn, part, {1}, true));
+                expect_same_as_evaluator(g, {}, 4, tolerance_of(t, 1e-5));
+            }
+        }
+    }
+}
+
+TEST(CpuReduce, MaximaOfRowsWithNan) {
+    for (int64_t n : {1, 7, 32, 33, 100}) {
+        Graph g;
+        Value x = g.add_input("x", {DType::F32, {40, n}});
+        g.add_output("y", ops::reduce(g, "max", x, {1}));
+        Tensor in = Tensor::empty(DType::F32, {40, n});
+        for (int64_t i = 0; i < in.count(); ++i) {
+            in.as_mutable<float>()[static_cast<size_t>(i)] = static_cast<float>(i % 11) - 20;
+        }
+        for (int64_t row = 0; row < 40; row += 2) { // in every place of a row in turn
+            in.as_mutable<float>()[static_cast<size_t>(row * n + row / 2 % n)] = std::nanf("");
+        }
+        auto execution =
+            cpu_backend().compile(std::make_shared<const Graph>(g))->create_execution();
+        std::vector<Tensor> inputs{in};
+        std::vector<Tensor> out(1);
+        ASSERT_TRUE(execution->run(inputs, out).ok()) << execution->error();
+        for (int64_t row = 0; row < 40; ++row) {
+            float expected = -20;
+            for (int64_t i = 0; i < n; ++i) {
+                expected = std::max(expected, static_cast<float>((row * n + i) % 11) - 20);
+            }
+            float got = out[0].as<float>()[static_cast<size_t>(row)];
+            EXPECT_TRUE(row % 2 == 0 ? std::isnan(got) : got == expected)
+                << "row " << row << " of " << n << ": " << got << ", expected " << expected;
         }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // reduce: if the innermost axis of the input is reduced, rows are folded to scalars; if it is kept,
-// rows are folded elementwise. Floats accumulate in f32 (f64 in f64), in blocks.
+// or so short that a row is not worth calls of its own, rows are folded elementwise. Floats
+// accumulate in f32 (f64 in f64), in blocks.
 #include "backends/cpu/expr_program.h"
 #include "backends/cpu/kernel.h"
 #include "ops/primitives.h"
@@ -18,6 +19,9 @@ namespace {
 constexpr int64_t block = 512;       // elements of a row per iteration
 constexpr int64_t partial_rows = 64; // rows summed before they are added to the total
 constexpr int64_t grain_elements = 16 << 10;
+/// Rows up to this long, side by side, fold as columns: one call combines an element of each row,
+/// where folding a row takes calls of its own.
+constexpr int64_t short_row = 32;
 
 /// The result over no elements, for a compute type, as bytes.
 void write_identity(const std::string& fn, DType t, std::byte* to) {
@@ -58,6 +62,29 @@ void fold(MapLoop op, std::byte* x, int64_t n, int64_t width) {
     }
 }
 
+template <class T>
+void gather(std::byte* to, const std::byte* from, int64_t stride, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) {
+        std::memcpy(to + i * static_cast<int64_t>(sizeof(T)),
+                    from + i * stride * static_cast<int64_t>(sizeof(T)), sizeof(T));
+    }
+}
+
+/// Copies n elements of `width` bytes that lie `stride` elements apart.
+void gather_elements(std::byte* to, const std::byte* from, int64_t stride, int64_t n,
+                     int64_t width) {
+    switch (width) {
+    case 1:
+        return gather<uint8_t>(to, from, stride, n);
+    case 2:
+        return gather<uint16_t>(to, from, stride, n);
+    case 4:
+        return gather<uint32_t>(to, from, stride, n);
+    default:
+        return gather<uint64_t>(to, from, stride, n);
+    }
+}
+
 class ReduceStep : public Step {
 public:
     explicit ReduceStep(const StepArgs& a) : x_(a.in[0]), out_(a.out[0]) {
@@ -69,7 +96,9 @@ public:
         load_ = load_loop(x_.dtype);
         store_ = store_loop(x_.dtype);
         write_identity(attrs.fn, type_, identity_.data());
-        sums_f32_ = attrs.fn == "sum" && x_.dtype == DType::F32;
+        if (type_ == DType::F32 && (attrs.fn == "sum" || attrs.fn == "max")) {
+            fold_f32_ = attrs.fn == "sum" ? vector_loops().sum : vector_loops().maximum;
+        }
         split_axes(attrs, a.options.batch_invariant);
     }
 
@@ -106,8 +135,8 @@ private:
         plan::LoopNest inner = plan::merged_loops(one, plan::stride_order(folded));
         folded_ = folded.count();
         bool row = !inner.sizes.empty() && std::abs(inner.strides[0].back()) == 1;
-        columns_ = !row && !in_order && !outer.sizes.empty() && outer.strides[1].back() == 1 &&
-                   outer.sizes.back() > 1;
+        columns_ = !in_order && !outer.sizes.empty() && outer.sizes.back() > 1 &&
+                   (row ? folded_ <= short_row : outer.strides[1].back() == 1);
         if (in_order && inner.sizes.size() > 1) {
             row_size_ = folded_;
             element_offsets_ = plan::offsets_of(inner.sizes, inner.strides[0]);
@@ -116,11 +145,11 @@ private:
         } else if (columns_) {
             row_size_ = outer.sizes.back();
             row_to_ = outer.strides[0].back();
+            row_stride_ = outer.strides[1].back();
             outer.sizes.pop_back();
             outer.strides[0].pop_back();
             outer.strides[1].pop_back();
             row_blocks_ = (row_size_ + block - 1) / block;
-            row_stride_ = 1;
         } else if (!inner.sizes.empty()) {
             row_size_ = inner.sizes.back();
             row_stride_ = inner.strides[0].back();
@@ -147,10 +176,11 @@ private:
         alignas(64) std::byte gathered[block * 8];
         if (!lies_so) {
             std::byte* to = load_ == nullptr ? memory : gathered;
-            for (int64_t i = 0; i < n; ++i) {
-                int64_t offset = element_offsets_.empty()
-                                     ? (first + i) * row_stride_
-                                     : element_offsets_[static_cast<size_t>(first + i)];
+            if (element_offsets_.empty()) {
+                gather_elements(to, row + first * row_stride_ * stored_, row_stride_, n, stored_);
+            }
+            for (int64_t i = 0; i < n && !element_offsets_.empty(); ++i) {
+                int64_t offset = element_offsets_[static_cast<size_t>(first + i)];
                 std::memcpy(to + i * stored_, row + offset * stored_, static_cast<size_t>(stored_));
             }
             from = to;
@@ -171,9 +201,9 @@ private:
             for (int64_t i = 0; i < row_size_; i += block) {
                 int64_t n = std::min(block, row_size_ - i);
                 const std::byte* x = elements(c, base + part, i, n, memory);
-                if (sums_f32_) {
-                    float sum = vector_loops().sum(reinterpret_cast<const float*>(x), n);
-                    std::memcpy(partial, &sum, sizeof sum);
+                if (fold_f32_ != nullptr) {
+                    float result = fold_f32_(reinterpret_cast<const float*>(x), n);
+                    std::memcpy(partial, &result, sizeof result);
                 } else {
                     std::memcpy(partial, x, static_cast<size_t>(n * width_));
                     fold(combine_, partial, n, width_);
@@ -224,6 +254,10 @@ private:
             v = converted;
         }
         std::byte* to = c.bytes(out_) + at * stored_;
+        if (stride == 1) {
+            std::memcpy(to, v, static_cast<size_t>(n * stored_));
+            return;
+        }
         for (int64_t i = 0; i < n; ++i) {
             std::memcpy(to + i * stride * stored_, v + i * stored_, static_cast<size_t>(stored_));
         }
@@ -238,7 +272,7 @@ private:
     MapLoop load_ = nullptr;
     MapLoop store_ = nullptr;
     std::array<std::byte, 8> identity_{};
-    bool sums_f32_ = false;
+    float (*fold_f32_)(const float* x, int64_t n) = nullptr; // a row to one, where there is a loop
     bool columns_ = false;
     int64_t folded_ = 1;   // elements per result
     int64_t row_size_ = 1; // rows: size of the folded axis; columns: of the kept one
