@@ -109,6 +109,19 @@ def python_asserts(node, names):
     return False
 
 
+def imports_of_tests(path, tree):
+    """Violations: imports of a file with tests, whose tests pytest would collect and count again."""
+    for part in ast.walk(tree):
+        if isinstance(part, ast.ImportFrom):
+            names = [part.module or "", *(a.name for a in part.names if part.module is None)]
+        else:
+            names = [a.name for a in part.names] if isinstance(part, ast.Import) else []
+        for name in names:
+            if any(word.startswith("test_") for word in name.split(".")):
+                yield (f"{path}:{part.lineno}: imports {name}, a file with tests: what both use belongs in a "
+                       "module without tests")
+
+
 def check_python(sources):
     """Violations of {path: text}, all Python files of the tests."""
     trees = {}
@@ -117,6 +130,8 @@ def check_python(sources):
             trees[path] = ast.parse(text)
         except SyntaxError as error:
             yield f"{path}:{error.lineno}: {error.msg}"
+    for path, tree in sorted(trees.items()):
+        yield from imports_of_tests(path, tree)
     functions = [f for tree in trees.values() for f in ast.walk(tree)
                  if isinstance(f, ast.FunctionDef)]
     names = set()

@@ -42,5 +42,5 @@ def prefix(tmp_path_factory):
 def digits_engine(tmp_path_factory):
     """An engine of examples/digits, for tests that only read the file."""
     path = tmp_path_factory.mktemp("digits") / "digits.engine"
-    ingot_command.build(ingot_command.REPOSITORY / "examples" / "digits" / "digits.onnx", path)
+    ingot_command.build(ingot_command.DIGITS / "digits.onnx", path)
     return path

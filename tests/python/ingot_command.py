@@ -8,6 +8,7 @@ import subprocess
 import numpy as np
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+DIGITS = REPOSITORY / "examples" / "digits"
 
 
 def binary():
@@ -27,6 +28,14 @@ def call(*arguments, timeout=600):
     if done.returncode != 0:
         raise RuntimeError(f"exit code {done.returncode} of {' '.join(command)}\n{done.stdout}{done.stderr or ''}")
     return done.stdout
+
+
+def fails(*arguments):
+    """Exit code and output of a call that must fail, and not by a crash."""
+    done = subprocess.run([str(binary()), *map(str, arguments)], text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, timeout=120, stdin=subprocess.DEVNULL)
+    assert done.returncode not in (0, -6, -11), done.stdout
+    return done.returncode, done.stdout
 
 
 def build(model, engine, options=()):

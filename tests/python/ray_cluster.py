@@ -37,6 +37,15 @@ def environment(more=None):
     return kept | ENVIRONMENT | {"PYTHONPATH": str(package.folder())} | (more or {})
 
 
+def in_ray(program, *arguments):
+    """The JSON that a program prints in Ray's environment."""
+    needed()
+    done = subprocess.run([PYTHON, "-c", program, *map(str, arguments)], text=True, capture_output=True,
+                          env=environment(), timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
 class Cluster(triton_server.Server):
     """Use as a context manager; requests as to triton_server.Server. With `command`, that runs instead
     of ray_program.py, and do() is not there."""

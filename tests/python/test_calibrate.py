@@ -9,25 +9,17 @@ import onnx
 import onnxruntime
 import PIL.Image
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 import calibration_formulas as formulas
 import ingot_command as ingot
 import models
+from calibrated import fixture_digits, integer_products, read_cache  # noqa: F401
+from small_models import model_file, value
 
-DIGITS = ingot.REPOSITORY / "examples" / "digits"
+DIGITS = ingot.DIGITS
 HISTOGRAMS = 200
 SIZE = 4000
-
-
-def value(name, dims, kind=TensorProto.FLOAT):
-    return helper.make_tensor_value_info(name, kind, dims)
-
-
-def save(path, nodes, inputs, outputs, initializers=(), opset=17):
-    graph = helper.make_graph(nodes, "g", inputs, outputs, list(initializers))
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]), str(path))
-    return path
 
 
 def fails(*arguments):
@@ -36,19 +28,6 @@ def fails(*arguments):
     assert done.returncode == 1, done.stdout
     return done.stdout
 
-
-def read_cache(path):
-    """Algorithm, and scales by tensor as f32."""
-    head, *lines = path.read_text().splitlines()
-    assert re.fullmatch(r"TRT-\d+-\w+", head)
-    scales = {}
-    for line in lines:
-        name, bits = line.rsplit(": ", 1)
-        scales[name] = np.array(int(bits, 16), np.uint32).view(np.float32)[()]
-    return head.split("-", 2)[2], scales
-
-
-# --- thresholds
 
 def activations(i):
     """Values in the manner of activations: of several distributions and magnitudes."""
@@ -69,7 +48,7 @@ def fixture_histograms(tmp_path_factory):
     folder = tmp_path_factory.mktemp("histograms")
     rows = np.stack([activations(i) for i in range(HISTOGRAMS)])
     parts = [f"t{i}" for i in range(HISTOGRAMS)]
-    save(folder / "m.onnx", [helper.make_node("Split", ["x", "sizes"], parts, axis=1)],
+    model_file(folder / "m.onnx", [helper.make_node("Split", ["x", "sizes"], parts, axis=1)],
          [value("x", ["n", HISTOGRAMS, SIZE // 4])],
          [value(p, ["n", 1, SIZE // 4]) for p in parts],
          [numpy_helper.from_array(np.ones(HISTOGRAMS, np.int64), "sizes")])
@@ -122,24 +101,6 @@ def test_the_order_of_batches_does_not_matter(histograms, tmp_path):
 
 
 # --- models
-
-@pytest.fixture(name="digits", scope="module")
-def fixture_digits(tmp_path_factory):
-    """A folder of 64 samples of examples/digits."""
-    folder = tmp_path_factory.mktemp("digits")
-    for i, image in enumerate(np.load(DIGITS / "held_out_images.npy")[:64]):
-        np.save(folder / f"{i:03}.npy", image)
-    return folder
-
-
-def integer_products(engine):
-    """Products of integers, products of floats, and dequantised values in a plan for a GPU of
-    compute capability 9.0, before its parts are fused."""
-    text = ingot.call("inspect", engine, "--for=90", "--dump-after", "quantized_products")
-    found = re.findall(r"^.*= (?:conv|dot)\b.*$", text, re.MULTILINE)
-    integer = sum(bool(re.search(r"\bi32\b", line)) for line in found)
-    return integer, len(found) - integer, len(re.findall(r"= dequantize\b", text))
-
 
 @pytest.mark.parametrize("algorithm", ["entropy2", "entropy", "minmax", "percentile", "mse"])
 def test_digits_keep_their_accuracy(digits, tmp_path, algorithm):
@@ -255,7 +216,7 @@ def test_shared_models_compare_by_layer(name, least, tmp_path):
 def conv_model(path, dims):
     rng = np.random.default_rng(1)
     weight = numpy_helper.from_array(rng.standard_normal((4, 3, 3, 3)).astype(np.float32), "w")
-    return save(path, [helper.make_node("Conv", ["x", "w"], ["y"])], [value("x", dims)],
+    return model_file(path, [helper.make_node("Conv", ["x", "w"], ["y"])], [value("x", dims)],
                 [value("y", [dims[0], 4, "h", "w"])], [weight])
 
 
@@ -288,7 +249,7 @@ def test_fixed_batches_are_filled_up(tmp_path):
 
 
 def two_inputs(path):
-    return save(path, [helper.make_node("Add", ["a", "b"], ["y"])],
+    return model_file(path, [helper.make_node("Add", ["a", "b"], ["y"])],
                 [value("a", ["n", 4]), value("b", ["n", 4])], [value("y", ["n", 4])])
 
 

@@ -11,7 +11,7 @@ from PIL import Image
 import calibration_formulas as formulas
 import ingot_command as ingot
 import models
-from test_calibrate import read_cache
+from calibrated import read_cache
 
 ALGORITHMS = ("entropy2", "entropy", "minmax", "percentile", "legacy", "mse")
 SHARE_LOST = 0.01  # of the range of the float model's scores

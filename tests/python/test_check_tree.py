@@ -291,6 +291,21 @@ def test_a_test_of_cpp_can_fail(tmp_path, text, message):
     assert lines[0].startswith("tests/ir/x_test.cpp:") and lines[0].endswith(message)
 
 
+@pytest.mark.parametrize("line, name", [
+    ("from test_cli import fails", "test_cli"), ("import test_cli", "test_cli"), ("import test_cli as cli", "test_cli"),
+    ("from tests.python.test_cli import fails", "tests.python.test_cli"), ("from . import test_cli", "test_cli"),
+    ("def late():\n    from test_cli import fails\n    assert fails()", "test_cli"),
+])
+def test_no_file_imports_a_file_with_tests(tmp_path, line, name):
+    code, lines = check(tmp_path, {"tests/python/more.py": f"# SPDX-License-Identifier: Apache-2.0\n{line}\n"})
+    number = 3 if line.startswith("def") else 2
+    assert code == 1 and lines[0] == (f"tests/python/more.py:{number}: imports {name}, a file with tests: what both use "
+                                      "belongs in a module without tests")
+    shared = "import ingot_command\nfrom ingot_command import test_name\nfrom testing import test_value\n"
+    code, lines = check(tmp_path, {"tests/python/more.py": f"# SPDX-License-Identifier: Apache-2.0\n{shared}"})
+    assert code == 0, lines
+
+
 @pytest.mark.parametrize("text, message", [
     ("def test_runs(tmp_path):\n    run(tmp_path)\n", "test_runs asserts nothing: no product can make it fail"),
     ("def run():\n    return 1\n\n\ndef test_runs():\n    run()\n", "test_runs asserts nothing: no product can make it fail"),

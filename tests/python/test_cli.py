@@ -11,26 +11,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import ingot_command as ingot
+from gpu_options import OF_A_GPU
+from ingot_command import fails
+from small_models import model_file, value
 
-DIGITS = ingot.REPOSITORY / "examples" / "digits" / "digits.onnx"
-
-
-def fails(*arguments):
-    """Exit code and output of a call that must fail."""
-    done = subprocess.run([str(ingot.binary()), *map(str, arguments)], text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, timeout=120, stdin=subprocess.DEVNULL)
-    assert done.returncode not in (0, -6, -11), done.stdout
-    return done.returncode, done.stdout
-
-
-def model_file(path, nodes, inputs, outputs, opset=17, initializers=()):
-    graph = helper.make_graph(nodes, "g", inputs, outputs, list(initializers))
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]), str(path))
-    return path
-
-
-def value(name, dims, kind=TensorProto.FLOAT):
-    return helper.make_tensor_value_info(name, kind, dims)
+DIGITS = ingot.DIGITS / "digits.onnx"
 
 
 @pytest.fixture(name="engine", scope="module")
@@ -285,22 +270,6 @@ def test_cache_in_one_file(tmp_path, monkeypatch):
 def test_values_are_checked_with_the_command_line(command, option, expected, engine):
     code, text = fails(command, engine, option)
     assert (code, text) == (2, f"ingot: error: {option}: expected {expected}\nRun 'ingot {command} --help'.\n")
-
-
-OF_A_GPU = {
-    "--tune=full": "the CPU has no tactics to choose from",
-    "--tuneBudget=10": "the CPU has no tactics to choose from",
-    "--timingCacheFile=there": "the CPU has no tactics to choose from",
-    "--forceTactic=a": "the CPU has no tactics to choose from",
-    "--arch=80": "the CPU has no kernels to compile",
-    "--runtimeCacheDir=/nonexistent": "the CPU has no kernels to compile",
-    "--runtimeCacheFile=there": "the CPU has no kernels to compile",
-    "--specialisation=eager": "the CPU has no kernels to compile",
-    "--memoryLimit=1000000": "it bounds the memory of a GPU, and the CPU has none of its own",
-    "--priority=low": "runs on the CPU have that of the process",
-    "--nvtx": "the CPU tells NVTX nothing",
-    "--allowEngineCode": "an engine brings no code for the CPU",
-}
 
 
 @pytest.mark.parametrize("option", OF_A_GPU)

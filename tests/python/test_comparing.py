@@ -11,7 +11,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import ingot_command as ingot
-from test_cli import fails, model_file, value
+from ingot_command import fails
+from small_models import model_file, value
 from trtexec_command import QUICK, has_lines, lines_of, run
 
 

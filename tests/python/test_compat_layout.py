@@ -153,7 +153,7 @@ def test_a_project_written_for_tensorrt_builds_and_runs(tmp_path):
                            f"-DTENSORRT_ROOT={tmp_path / 'trt'}"], check=True, capture_output=True, text=True).stdout
     assert "TensorRT 11" in said
     subprocess.run(["cmake", "--build", tmp_path / "build"], check=True, stdout=subprocess.DEVNULL)
-    model = ingot.REPOSITORY / "examples" / "digits" / "digits.onnx"
+    model = ingot.DIGITS / "digits.onnx"
     done = subprocess.run([tmp_path / "build" / "user", model], capture_output=True, text=True, check=False,
                           env=os.environ | {"CUDA_VISIBLE_DEVICES": ""})
     assert done.returncode == 0 and not done.stderr, done

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ingot_command as ingot
-from test_cli import fails
+from ingot_command import fails
 
 sys.path.insert(0, str(ingot.REPOSITORY / "tests" / "data"))
 import make_engines  # noqa: E402

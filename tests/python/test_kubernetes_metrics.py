@@ -20,7 +20,7 @@ import manifests
 import triton_server
 
 PROMETHEUS = ingot_command.REPOSITORY / ".deps" / "manifests" / "prometheus" / "usr" / "bin"
-DIGITS = ingot_command.REPOSITORY / "examples" / "digits"
+DIGITS = ingot_command.DIGITS
 METRIC = re.compile(r"\b(?:nv|ingot|kube)_\w+")
 SECONDS = 90
 

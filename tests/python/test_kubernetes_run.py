@@ -16,7 +16,7 @@ import kubelet
 import manifests
 import triton_server
 
-DIGITS = ingot_command.REPOSITORY / "examples" / "digits"
+DIGITS = ingot_command.DIGITS
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import onnx
 import pytest
 
 from onnxruntime_plugin import session
-from test_onnxruntime_context import check_runs, compile_to, context_nodes, model, source  # noqa: F401
+from onnxruntime_contexts import check_runs, compile_to, context_nodes, model, source  # noqa: F401
 from trust_keys import keys  # noqa: F401
 
 ONLY = "only engines signed by a trusted key are allowed, and "

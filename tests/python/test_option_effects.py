@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
 import ingot_command as ingot
-from test_cli import OF_A_GPU
+from gpu_options import OF_A_GPU
 from trtexec_command import DIGITS, QUICK, run
 from trtexec_flags import SHOWN, WORKS
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import ingot_command as ingot
-from test_cli import DIGITS
+
+DIGITS = ingot.DIGITS / "digits.onnx"
 
 SECRET = b"nobody's business"
 

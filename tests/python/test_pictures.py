@@ -7,7 +7,8 @@ import zlib
 import pytest
 
 import ingot_command as ingot
-from test_cli import DIGITS
+
+DIGITS = ingot.DIGITS / "digits.onnx"
 
 MIB = 1 << 20
 

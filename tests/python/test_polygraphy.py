@@ -15,7 +15,7 @@ from shim import package
 
 pytest.importorskip("polygraphy", reason="Polygraphy is not installed (requirements.txt names it): NOTHING OF IT IS TESTED")
 package.find()
-DIGITS = ingot.REPOSITORY / "examples" / "digits" / "digits.onnx"
+DIGITS = ingot.DIGITS / "digits.onnx"
 
 
 GPU = os.environ.get("INGOT_TEST_GPU") == "1"

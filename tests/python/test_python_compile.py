@@ -8,6 +8,7 @@ import onnxruntime
 import pytest
 
 from shim import package
+from small_models import with_shapes_found_at_run_time
 
 package.find()
 
@@ -160,17 +161,6 @@ def test_every_thread_has_its_own_context(model, expected):
     for thread in threads:
         thread.join()
     assert not wrong
-
-
-def with_shapes_found_at_run_time():
-    import onnx
-    from onnx import helper
-    graph = helper.make_graph(
-        [helper.make_node("NonZero", ["x"], ["places"]), helper.make_node("Neg", ["x"], ["less"])],
-        "places", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [6])],
-        [helper.make_tensor_value_info("places", onnx.TensorProto.INT64, [1, None]),
-         helper.make_tensor_value_info("less", onnx.TensorProto.FLOAT, [6])])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
 
 
 def test_outputs_whose_size_depends_on_data():

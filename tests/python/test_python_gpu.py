@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from shim import package
+from small_models import with_shapes_found_at_run_time
 
 if not glob.glob("/dev/nvidia[0-9]*"):
     pytest.skip("there is no GPU here: ingot.compile() was NOT tested on one",
@@ -145,7 +146,6 @@ def test_threads(model, expected):
 
 
 def test_sizes_that_depend_on_data():
-    from test_python_compile import with_shapes_found_at_run_time
     model = ingot.compile(with_shapes_found_at_run_time(), device="gpu")
     values = np.array([0, 1, 0, 2, 3, 0], np.float32)
     places, less = model(values)

@@ -7,16 +7,13 @@ from onnx import TensorProto, helper, numpy_helper
 
 import ingot_command as command
 from shim import package
+from small_models import value
 
 package.find()
 
 import ingot  # noqa: E402
 
 MODEL = package.DIGITS / "digits.onnx"
-
-
-def value(name, dims, kind=TensorProto.FLOAT):
-    return helper.make_tensor_value_info(name, kind, dims)
 
 
 def model(extra=()):

@@ -3,22 +3,12 @@
 backend for Triton Inference Server, and what cannot be had is refused by name."""
 import json
 import re
-import subprocess
 
 import ingot_command
-import ray_cluster
+from ray_cluster import in_ray
 
 FIELDS = ingot_command.REPOSITORY / "plugins" / "triton" / "fields.def"
 FIELD = re.compile(r'FIELD\((\w+), "(.*?)", (\w+),\s*"(.*?)"\)', re.DOTALL)
-
-
-def in_ray(program, *arguments):
-    """The JSON that a program prints in Ray's environment."""
-    ray_cluster.needed()
-    done = subprocess.run([ray_cluster.PYTHON, "-c", program, *map(str, arguments)], text=True, capture_output=True,
-                          env=ray_cluster.environment(), timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def test_parameters_mean_the_same_in_both_front_ends():

@@ -11,10 +11,10 @@ import pytest
 
 import ingot_command
 import ray_cluster
-from test_ray_config import in_ray
+from ray_cluster import in_ray
 
 PAGE = (ingot_command.REPOSITORY / "docs" / "ray.md").read_text(encoding="utf-8")
-DIGITS = ingot_command.REPOSITORY / "examples" / "digits"
+DIGITS = ingot_command.DIGITS
 
 
 def listing(kind):

@@ -6,7 +6,8 @@ import pytest
 
 import ingot_command as ingot
 from shim import package
-from test_calibrate import DIGITS, fixture_digits, integer_products, read_cache  # noqa: F401
+from calibrated import fixture_digits, integer_products, read_cache  # noqa: F401
+from ingot_command import DIGITS
 
 package.find()
 

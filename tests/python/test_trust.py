@@ -6,8 +6,8 @@ import pytest
 
 import ingot_command as ingot
 from shim import package
-from test_cli import fails
-from test_trtexec import DIGITS, run
+from ingot_command import fails
+from trtexec_command import DIGITS, run
 from trust_keys import KEYS, keys  # noqa: F401
 
 package.find()

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import ingot_command as ingot
 
-DIGITS = ingot.REPOSITORY / "examples" / "digits" / "digits.onnx"
+DIGITS = ingot.DIGITS / "digits.onnx"
 QUICK = ("--iterations=2", "--duration=0", "--warmUp=0")
 STAMP = r"\[\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d\]"
 NUMBER = r"[0-9.e+-]+"
