@@ -3,6 +3,7 @@
 
 #include "base/file_lock.h"
 #include "base/hash.h"
+#include "base/hex.h"
 #include "base/private_files.h"
 #include "ingot.h"
 
@@ -48,16 +49,6 @@ void add_text(HashStream& hash, std::string_view text) {
     hash.add(bytes_of(text));
 }
 
-std::string hex(const Sha256& digest) {
-    constexpr std::string_view digits = "0123456789abcdef";
-    std::string out;
-    for (std::byte b : digest) {
-        out += digits[std::to_integer<size_t>(b >> 4)];
-        out += digits[std::to_integer<size_t>(b & std::byte{15})];
-    }
-    return out;
-}
-
 /// The key; "" where the folder is none of a model.
 std::string key_of(const std::string& path, bool fp16) {
     std::string folder = parent_folder(path);
@@ -83,7 +74,7 @@ std::string key_of(const std::string& path, bool fp16) {
         hash.add(content->bytes());
         content->release(content->bytes());
     }
-    return hex(hash.sha());
+    return to_hex(hash.sha());
 }
 
 /// Guards an engine's bytes, and that they lie under their own key.

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/hex.h"
 
 #include <openssl/crypto.h>
 #include <openssl/err.h>
@@ -84,14 +85,8 @@ Ed25519PrivateKey::~Ed25519PrivateKey() {
 }
 
 std::string key_name(const Ed25519PublicKey& key) {
-    constexpr std::string_view digits = "0123456789abcdef";
     Sha256 hash = sha256(key.bytes);
-    std::string out;
-    for (std::byte b : std::span(hash).first(8)) {
-        out += digits[std::to_integer<unsigned>(b) >> 4U];
-        out += digits[std::to_integer<unsigned>(b) & 15U];
-    }
-    return out;
+    return to_hex(std::span(hash).first(8));
 }
 
 Ed25519PrivateKey private_key_from_pem(std::string_view text) {

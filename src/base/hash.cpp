@@ -2,6 +2,7 @@
 #include "base/hash.h"
 
 #include "base/error.h"
+#include "base/hex.h"
 #include "base/pieces.h"
 
 // The low-level SHA-256 functions: EVP would link seven megabytes of other algorithms.
@@ -12,11 +13,10 @@
 namespace ingot {
 
 std::string to_text(const Hash128& h) {
-    constexpr std::string_view digits = "0123456789abcdef";
     std::string out;
     for (uint64_t half : {h.high, h.low}) {
-        for (int shift = 60; shift >= 0; shift -= 4) {
-            out += digits[(half >> shift) & 15U];
+        for (int shift = 56; shift >= 0; shift -= 8) {
+            append_hex(out, static_cast<uint8_t>(half >> shift));
         }
     }
     return out;

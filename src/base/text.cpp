@@ -2,6 +2,7 @@
 #include "base/text.h"
 
 #include "base/error.h"
+#include "base/hex.h"
 #include "base/printable.h"
 
 #include <algorithm>
@@ -88,7 +89,6 @@ std::string nearest(std::string_view word, std::span<const std::string> candidat
 }
 
 std::string printable(std::string_view text) {
-    constexpr std::string_view hex = "0123456789abcdef";
     std::string out;
     for (size_t i = 0; i < text.size(); ++i) {
         auto u = static_cast<unsigned char>(text[i]);
@@ -101,8 +101,7 @@ std::string printable(std::string_view text) {
         for (size_t end = i + (wide ? 1 : 0);; ++i) {
             u = static_cast<unsigned char>(text[i]);
             out += "\\x";
-            out += hex[u >> 4];
-            out += hex[u & 15];
+            append_hex(out, u);
             if (i == end) {
                 break;
             }
@@ -112,7 +111,6 @@ std::string printable(std::string_view text) {
 }
 
 std::string quote(std::string_view text) {
-    constexpr std::string_view hex = "0123456789abcdef";
     std::string out = "\"";
     for (char c : text) {
         auto u = static_cast<unsigned char>(c);
@@ -123,8 +121,7 @@ std::string quote(std::string_view text) {
             out += "\\n";
         } else if (u < 0x20 || u == 0x7f) {
             out += "\\x";
-            out += hex[u >> 4];
-            out += hex[u & 15];
+            append_hex(out, u);
         } else {
             out += c;
         }

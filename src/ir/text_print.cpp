@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Printing of the text form.
 #include "base/hash.h"
+#include "base/hex.h"
 #include "ir/text.h"
 #include "ir/text_cursor.h"
 
@@ -19,13 +20,7 @@ std::string word(std::string_view name) {
 }
 
 std::string hex(std::span<const std::byte> bytes) {
-    constexpr std::string_view digits = "0123456789abcdef";
-    std::string out = "x\"";
-    for (std::byte b : bytes) {
-        out += digits[static_cast<size_t>(b >> 4)];
-        out += digits[static_cast<size_t>(b & std::byte{15})];
-    }
-    return out + '"';
+    return str("x\"", to_hex(bytes), '"');
 }
 
 // "[1,2]", or "" where numbers would not give the same bits back.

@@ -2,6 +2,7 @@
 #include "onnx/wire.h"
 
 #include "base/error.h"
+#include "base/hex.h"
 
 #include <protozero/varint.hpp>
 
@@ -178,7 +179,6 @@ std::string peek_text(std::span<const std::byte> message, uint32_t field) {
 
 std::string escaped(std::string_view name) {
     constexpr size_t limit = 100;
-    constexpr std::string_view digits = "0123456789abcdef";
     std::string out;
     for (size_t i = 0; i < name.size(); ++i) {
         const auto c = static_cast<unsigned char>(name[i]);
@@ -188,8 +188,7 @@ std::string escaped(std::string_view name) {
         }
         if (c < 0x20 || c == 0x7f) {
             out += "\\x";
-            out += digits[c >> 4U];
-            out += digits[c & 15U];
+            append_hex(out, c);
         } else {
             out += name[i];
         }

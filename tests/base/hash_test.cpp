@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/hash.h"
+#include "base/hex.h"
 
 #include <gtest/gtest.h>
 
@@ -14,22 +15,12 @@ std::span<const std::byte> bytes(std::string_view text) {
     return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-std::string hex(const Sha256& h) {
-    std::string out;
-    for (std::byte b : h) {
-        constexpr std::string_view digits = "0123456789abcdef";
-        out += digits[std::to_integer<size_t>(b >> 4)];
-        out += digits[std::to_integer<size_t>(b & std::byte{15})];
-    }
-    return out;
-}
-
 TEST(hash, sha256_known_vectors) { // FIPS 180-4 examples
-    EXPECT_EQ(hex(sha256(bytes(""))),
+    EXPECT_EQ(to_hex(sha256(bytes(""))),
               "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-    EXPECT_EQ(hex(sha256(bytes("abc"))),
+    EXPECT_EQ(to_hex(sha256(bytes("abc"))),
               "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-    EXPECT_EQ(hex(sha256(bytes("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"))),
+    EXPECT_EQ(to_hex(sha256(bytes("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"))),
               "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
 }
 

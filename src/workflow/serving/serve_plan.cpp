@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hex.h"
 #include "base/private_files.h"
 
 #include <algorithm>
@@ -146,10 +147,9 @@ std::string backend_text(const ServePlan& plan, std::string_view name, bool is_g
 
 std::string random_key() {
     std::random_device random;
-    constexpr std::string_view hex = "0123456789abcdef";
     std::string out;
-    for (int i = 0; i < 32; ++i) {
-        out += hex[random() % 16];
+    for (int i = 0; i < 16; ++i) {
+        append_hex(out, static_cast<uint8_t>(random()));
     }
     return out;
 }

@@ -6,11 +6,13 @@
 #include "api/tensorrt/globals.h"
 #include "api/tensorrt/runtime/place.h"
 #include "backends/cuda/options.h"
+#include "base/hex.h"
 #include "workflow/inputs/inputs.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <limits>
+#include <span>
 
 namespace ingot::api {
 
@@ -42,13 +44,7 @@ CompileOptions timing_options(const BuilderConfig& config) {
 }
 
 std::string hex(nv::TimingCacheKey key) {
-    std::string text = "0x";
-    for (uint8_t byte : key.data) {
-        char two[3];
-        std::snprintf(two, sizeof two, "%02x", byte);
-        text += two;
-    }
-    return text;
+    return str("0x", to_hex(std::as_bytes(std::span(key.data))));
 }
 
 std::string hex(uint64_t hash) {
