@@ -28,21 +28,22 @@ def scaled(path, factor, size=4):
                 [oh.make_tensor_value_info("y", FLOAT, shape)], [factors])
 
 
-def looping(path):
-    """y = x after `count` rounds of adding 1."""
+def looping(path, shape=(2,), rounds=None):
+    """y = x after rounds of adding 1, of which the input `count` says how many unless `rounds` does."""
     body = oh.make_graph(
         [oh.make_node("Identity", ["go"], ["go_on"]), oh.make_node("Add", ["v", "one"], ["v_out"])],
         "body",
         [oh.make_tensor_value_info("i", onnx.TensorProto.INT64, []),
          oh.make_tensor_value_info("go", onnx.TensorProto.BOOL, []),
-         oh.make_tensor_value_info("v", FLOAT, [2])],
+         oh.make_tensor_value_info("v", FLOAT, shape)],
         [oh.make_tensor_value_info("go_on", onnx.TensorProto.BOOL, []),
-         oh.make_tensor_value_info("v_out", FLOAT, [2])],
+         oh.make_tensor_value_info("v_out", FLOAT, shape)],
         [onnx.numpy_helper.from_array(np.ones(1, np.float32), "one")])
+    count = [oh.make_tensor_value_info("count", onnx.TensorProto.INT64, [])] if rounds is None else []
+    given = [] if rounds is None else [onnx.numpy_helper.from_array(np.array(rounds, np.int64), "count")]
     return save(path, [oh.make_node("Loop", ["count", "", "x"], ["y"], body=body)],
-                [oh.make_tensor_value_info("count", onnx.TensorProto.INT64, []),
-                 oh.make_tensor_value_info("x", FLOAT, [2])],
-                [oh.make_tensor_value_info("y", FLOAT, [2])])
+                [*count, oh.make_tensor_value_info("x", FLOAT, shape)],
+                [oh.make_tensor_value_info("y", FLOAT, shape)], given)
 
 
 def picking(path):

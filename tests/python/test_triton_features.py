@@ -9,12 +9,10 @@ import threading
 import time
 
 import numpy as np
-import onnx
-import onnx.helper as oh
 import pytest
 
 import triton_server
-from serving_models import FLOAT, rows, save, scaled
+from serving_models import looping, rows, scaled
 from triton_server import Refused
 
 CPU = "instance_group [{ count: 1 kind: KIND_CPU }]\n"
@@ -22,28 +20,12 @@ VANISHING = 100
 CACHES = triton_server.SERVER.parent.parent / "caches"
 
 
-def counting(path, rounds):
-    """y[n, 4] = x + rounds, added one by one: a run that takes long."""
-    body = oh.make_graph(
-        [oh.make_node("Identity", ["go"], ["go_on"]), oh.make_node("Add", ["v", "one"], ["v_out"])], "body",
-        [oh.make_tensor_value_info("i", onnx.TensorProto.INT64, []),
-         oh.make_tensor_value_info("go", onnx.TensorProto.BOOL, []),
-         oh.make_tensor_value_info("v", FLOAT, ["n", 4])],
-        [oh.make_tensor_value_info("go_on", onnx.TensorProto.BOOL, []),
-         oh.make_tensor_value_info("v_out", FLOAT, ["n", 4])],
-        [onnx.numpy_helper.from_array(np.ones(1, np.float32), "one")])
-    return save(path, [oh.make_node("Loop", ["rounds", "", "x"], ["y"], body=body)],
-                [oh.make_tensor_value_info("x", FLOAT, ["n", 4])],
-                [oh.make_tensor_value_info("y", FLOAT, ["n", 4])],
-                [onnx.numpy_helper.from_array(np.array(rounds, np.int64), "rounds")])
-
-
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     triton_server.needed()
     folder = tmp_path_factory.mktemp("models")
     return {"double": scaled(folder / "double.onnx", 2), "triple": scaled(folder / "triple.onnx", 3),
-            "slow": counting(folder / "slow.onnx", 100_000)}
+            "slow": looping(folder / "slow.onnx", ["n", 4], 100_000)}
 
 
 @pytest.fixture(scope="module")
