@@ -78,7 +78,7 @@ const std::string& header_texts() {
     static const std::string all = [] {
         std::string t = __VERSION__; // a newer g++ builds these sources too
         for (const char* name : header_names) {
-            t += read_text_file(headers + name);
+            t += with_parts(read_text_file(headers + name), source_dir() + "/tests");
         }
         for (const char* flag : flags) {
             t += flag;
@@ -265,6 +265,29 @@ void* open_library(std::string_view library, const std::string& folder) {
 }
 
 } // namespace
+
+std::string with_parts(std::string_view text, const std::string& folder) {
+    constexpr std::string_view include = "#include \"emulator/";
+    constexpr std::string_view once = "#pragma once\n\n";
+    std::string out;
+    while (!text.empty()) {
+        const std::string_view line =
+            text.substr(0, std::min(text.find('\n'), text.size() - 1) + 1);
+        text.remove_prefix(line.size());
+        if (!line.starts_with(include)) {
+            out += line;
+            continue;
+        }
+        const std::string_view name =
+            line.substr(include.size(), line.find_last_of('"') - include.size());
+        const std::string part = read_text_file(str(folder, "/emulator/", name));
+        const size_t begin = part.find(once);
+        require(begin != std::string::npos, ErrorCode::Device, "emulator: the header ", name,
+                " has no line '#pragma once' with an empty one behind it");
+        out += with_parts(std::string_view(part).substr(begin + once.size()), folder);
+    }
+    return out;
+}
 
 std::string compile_text(const std::string& text, int cc, const std::string& folder) {
     std::string source = host_text(text, cc);

@@ -14,6 +14,12 @@ namespace ingot::emulator {
 /// Errors: Device with the compiler's messages.
 std::string compile_text(const std::string& text, int cc, const std::string& folder);
 
+/// The text of a header with those that it includes as "emulator/..." in their places, from
+/// `folder`, each without the lines up to `#pragma once`. Programs are kept by this text: they
+/// outlive a move of lines from a header into a part of it. Errors: Device for a part without such
+/// a beginning.
+std::string with_parts(std::string_view text, const std::string& folder);
+
 /// Opens such bytes (once per process) and finds a kernel. Errors: Device.
 Entry load_entry(std::string_view library, const std::string& name, const std::string& folder);
 
