@@ -190,6 +190,11 @@ void LaunchList::add(const Launch& l, Specialise specialise) {
     items_.push_back(std::move(item));
 }
 
+/// Every address in memory that is not there is null: a tactic may name scratch it does not need.
+static std::byte* address_in(std::byte* memory, int64_t offset) {
+    return memory == nullptr ? nullptr : memory + offset;
+}
+
 void LaunchList::fill_in(Item& item, std::byte* const* buffers, std::byte* scratch) {
     auto* base = reinterpret_cast<std::byte*>(item.memory.data());
     for (const Args::Fixup& f : item.args.fixups()) {
@@ -197,10 +202,11 @@ void LaunchList::fill_in(Item& item, std::byte* const* buffers, std::byte* scrat
         switch (f.what) {
         case Args::Patch::Buffer:
         case Args::Patch::Map:
-            address = (f.buffer == kernels::in_scratch ? scratch : buffers[f.buffer]) + f.offset;
+            address =
+                address_in(f.buffer == kernels::in_scratch ? scratch : buffers[f.buffer], f.offset);
             break;
         case Args::Patch::Scratch:
-            address = scratch + f.offset;
+            address = address_in(scratch, f.offset);
             break;
         case Args::Patch::ErrorWord:
             address = device_.error_word(error_word_);
