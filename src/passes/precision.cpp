@@ -156,6 +156,7 @@ public:
     Graph run() {
         Rewriter r(g_);
         for (const Node& n : g_.nodes()) {
+            r.out().set_origin(n.name); // conversions for this node are its own
             if (n.is(ops::fence_def)) { // stays in f32 for all readers
                 Value v = version(r, n.inputs[0], g_.type(n.inputs[0]).dtype);
                 v = ops::fence(r.out(), v, n.as<ops::Fence>().opens);
@@ -164,7 +165,6 @@ public:
                 continue;
             }
             Values in = operands(r, n);
-            r.out().set_origin(n.name);
             Values made = r.out().add(*n.def, attributes(n), in);
             for (size_t i = 0; i < made.size(); ++i) {
                 now_[n.outputs[i].id] = made[i];
@@ -235,7 +235,10 @@ private:
         }
         const Tensor* c = r.out().constant(v);
         if (c != nullptr && t == narrow_ && c->dtype() == DType::F32) {
+            std::string reader = r.out().origin();
+            r.out().set_origin(r.out().producer(v)->name);
             at->second = ops::constant(r.out(), narrowed(*c, t));
+            r.out().set_origin(std::move(reader));
         } else {
             at->second = ops::cast(r.out(), v, t);
         }

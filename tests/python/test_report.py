@@ -307,6 +307,14 @@ def test_control_flow_and_unknown_sizes_in_a_browser(tmp_path):
         assert console == [] and asked == set() and elements.count("tr", "layer") == len(layers)
 
 
+def test_conversions_are_named_by_the_layer_that_reads_them(tmp_path):
+    """An input's conversion to f16 belongs to the node that reads it, not to the constant before it."""
+    ingot.build(ingot.REPOSITORY / "examples/digits/digits.onnx", tmp_path / "e.engine", ["--fp16"])
+    data = json.loads(ingot.call("inspect", tmp_path / "e.engine", "--kernels", "--for=90", "--noCompile", "--json"))
+    first = data["layers"][0]
+    assert first["inputs"] == ["f32[1,1,8,8] 'image'"] and first["nodes"] == ["conv1"]
+
+
 def test_the_documented_commands_exist():
     text = (pathlib.Path(ingot.REPOSITORY) / "docs/inspecting.md").read_text()
     assert "ingot report" in text and "--kernels" in text
