@@ -307,6 +307,21 @@ def test_control_flow_and_unknown_sizes_in_a_browser(tmp_path):
         assert console == [] and asked == set() and elements.count("tr", "layer") == len(layers)
 
 
+def test_a_shared_kernel_has_other_layers(tmp_path):
+    """A layer that says "other layers use its kernel too" launches a kernel that another one launches."""
+    models = [(ingot.REPOSITORY / "examples/digits/digits.onnx", "--fp16"), (chain(tmp_path / "nine.onnx", 9), "--bf16")]
+    for model, precision in models:
+        ingot.build(model, tmp_path / "e.engine", [precision])
+        for target in ("80", "90"):
+            data = json.loads(ingot.call("inspect", tmp_path / "e.engine", "--kernels", f"--for={target}", "--noCompile",
+                                         "--json"))
+            kernels = [{launch["hash"] for launch in layer["launches"]} for layer in data["layers"]]
+            for i, layer in enumerate(data["layers"]):
+                if any(choice["reason"] == "shared" for choice in layer["choices"]):
+                    others = set().union(*kernels[:i], *kernels[i + 1:])
+                    assert kernels[i] & others, (layer["name"], target)
+
+
 def test_conversions_are_named_by_the_layer_that_reads_them(tmp_path):
     """An input's conversion to f16 belongs to the node that reads it, not to the constant before it."""
     ingot.build(ingot.REPOSITORY / "examples/digits/digits.onnx", tmp_path / "e.engine", ["--fp16"])

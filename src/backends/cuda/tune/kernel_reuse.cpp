@@ -5,6 +5,7 @@
 #include "base/hash.h"
 
 #include <algorithm>
+#include <set>
 
 namespace ingot::cuda {
 
@@ -176,12 +177,32 @@ void KernelReuse::close_texts() {
     }
 }
 
+/// Chooses among the open texts. A problem that turns out to share none of its texts takes its best
+/// candidate, closed so far, where that has no more texts: texts open one by one, so the sharer for
+/// which one was opened may have found a better one since.
+void KernelReuse::choose() {
+    auto texts = [](const Candidate& c) { return std::set(c.texts.begin(), c.texts.end()); };
+    std::vector<size_t> users(open_.size(), 0);
+    for (Choices& c : choices_) {
+        c.chosen = static_cast<size_t>(cheapest(c, none) - c.candidates.data());
+        for (size_t t : texts(c.candidates[c.chosen])) {
+            users[t] += 1;
+        }
+    }
+    for (Choices& c : choices_) {
+        std::set<size_t> now = texts(c.candidates[c.chosen]);
+        bool alone =
+            std::all_of(now.begin(), now.end(), [&users](size_t t) { return users[t] == 1; });
+        if (alone && texts(c.candidates[0]).size() <= now.size()) {
+            c.chosen = 0;
+        }
+    }
+}
+
 void KernelReuse::finish() {
     open_texts();
     close_texts();
-    for (Choices& c : choices_) {
-        c.chosen = static_cast<size_t>(cheapest(c, none) - c.candidates.data());
-    }
+    choose();
     for (const Step& s : steps_) {
         const Candidate& c = choices_[s.choices].candidates[choices_[s.choices].chosen];
         Tactic t = s.tactics[c.tactic];

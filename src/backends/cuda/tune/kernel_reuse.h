@@ -74,6 +74,7 @@ private:
     double worth_of_a_text() const;
     void open_texts();
     void close_texts();
+    void choose();
 
     std::map<std::string, size_t> numbers_; // of texts, by hash
     std::vector<bool> open_;                // by number: used in the plan
