@@ -141,6 +141,10 @@ def test_forced_tactics_and_sources(tmp_path):
     (["--kernels", "--for=91"], "compute capability 9.1 is not known; known are 80, 86, 89, 90, 100, 120"),
     (["--for=90", "--noCompile", "--source=nothing"], "--source nothing: no kernel has this entry or hash, expected 'all' or one of ["),
     (["--kernels", "--for=89", "--time"], "--time: there is no GPU of --for 89 here"),
+    (["--layers", "--for=90"], "--for 90: belongs to --kernels, --source, --plan or --dump-after; --layers lists the steps on the "
+                               "device that is here, --kernels or --plan those of another"),
+    (["--for=90"], "--for 90: belongs to --kernels, --source, --plan or --dump-after\n"),
+    (["--dump-after=zzzzzzzz", "--for=90"], "--dump-after: there is no pass 'zzzzzzzz'. Passes: import, "),
     (["--for=cpu", "--source=all"], "(the plan launches none; --for names a GPU)"),
 ])
 def test_wrong_words_are_said(tmp_path, options, message):

@@ -143,9 +143,10 @@ int dump_after(const Options& o) {
         return 0;
     }
     std::string near = nearest(o.inspect().dump_after, seen);
-    require(!text.empty(), ErrorCode::InvalidArgument, "there is no pass '", o.inspect().dump_after,
-            "'", near.empty() ? "" : str(", did you mean '", near, "'?"),
-            " Passes: ", join(seen, ", "));
+    require(!text.empty(), ErrorCode::InvalidArgument, "--dump-after: there is no pass '",
+            o.inspect().dump_after, "'", near.empty() ? "." : str(", did you mean '", near, "'?"),
+            " Passes: ", join(seen, ", "),
+            is_engine_file(o.model) ? " (those before them ran when the engine was built)" : "");
     std::fputs(text.c_str(), stdout);
     return 0;
 }
@@ -195,9 +196,22 @@ int print_kernels(const Options& o, const std::shared_ptr<const Engine>& engine)
     return 0;
 }
 
+/// --for names the device of some outputs alone; beside another it would be ignored.
+void check_target(const Options& o) {
+    const options::Inspect& i = o.inspect();
+    bool of_a_target = i.kernels || i.plan || !i.dump_after.empty() || !i.source.empty();
+    require(i.target.empty() || (of_a_target && i.graph.empty() && !i.layers),
+            ErrorCode::InvalidArgument, "--for ", i.target,
+            ": belongs to --kernels, --source, --plan or --dump-after",
+            i.layers ? "; --layers lists the steps on the device that is here, --kernels or --plan "
+                       "those of another"
+                     : "");
+}
+
 } // namespace
 
 int inspect(const Options& o) {
+    check_target(o);
     if (!o.inspect().dump_after.empty()) {
         return dump_after(o);
     }
