@@ -106,7 +106,7 @@ def test_inspect(engine, tmp_path):
     ingot.call("inspect", DIGITS, "--graph", tmp_path / "g.dot")
     assert (tmp_path / "g.svg").read_text().startswith("<svg") and "digraph" in (tmp_path / "g.dot").read_text()
     assert ingot.call("inspect", engine, "--layers").count("\n") >= 3
-    assert "there is no pass 'simplifi', did you mean 'simplify'?" in fails("inspect", DIGITS, "--dump-after=simplifi")[1]
+    assert "--dump-after: there is no pass 'simplifi', did you mean 'simplify'?" in fails("inspect", DIGITS, "--dump-after=simplifi")[1]
     listed = ingot.call("inspect", DIGITS, "--dump-after=list").split()
     assert listed[0] == "import" and listed.index("fold_constants") < listed.index("fuse_epilogues")
     assert listed.count("dead_code") == 1
@@ -149,6 +149,7 @@ def test_compare_finds_a_difference(tmp_path):
     (["build", DIGITS, "-o", "/nowhere/at/all.engine"], "/nowhere/at/all.engine"),
     (["build", DIGITS, "-o", "x.engine", "--fp16", "--bf16"], "--fp16 and --bf16 exclude each other; give one"),
     (["build", DIGITS, "-o", "x.engine", "--optShape=image:1x1x8x8"], "did you mean --optShapes?"),
+    (["run", DIGITS, "--dumpProfile"], "(--dumpProfile is an option of ingot bench)"),
     (["build", DIGITS, "-o", "x.engine", "--optShapes=imge:1x1x8x8"], "there is no input 'imge', did you mean 'image'?"),
     (["build", DIGITS, "-o", "x.engine", "--optShapes=image:1x1x8"], "input 'image' has rank 4 [batch,1,8,8], got 1x1x8"),
     (["build", DIGITS, "-o", "x.engine", "--disablePass=simplifi"], "did you mean 'simplify'"),

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <map>
 
 namespace ingot::tool {
 
@@ -51,24 +52,35 @@ void add_options(CLI::App& app, const Command& c, bool runs, CommandLine& line) 
     }
 }
 
-// CLI11 says "The following argument was not expected: --x"; adds the nearest option.
-std::string hint(const Command* c, int argc, char** argv) {
+// CLI11 says "The following argument was not expected: --x"; adds the nearest option, or the
+// commands that have this one.
+std::string hint(const Command* c, std::span<const Command> commands, int argc, char** argv) {
     std::vector<std::string> known;
+    std::map<std::string, unsigned> elsewhere;
     for (const OptionRow& r : option_rows()) {
-        for (size_t at = 0; c != nullptr && (r.commands & c->bit) != 0 && at < r.names.size();) {
-            size_t end = std::min(r.names.find(',', at), r.names.size());
-            known.emplace_back(r.names.substr(at, end - at));
-            at = end + 1;
+        for (const std::string& name : split_names(r.names)) {
+            if (c != nullptr && (r.commands & c->bit) != 0) {
+                known.push_back(name);
+            }
+            elsewhere[name] |= r.commands;
         }
     }
     for (int i = 2; i < argc; ++i) {
         std::string word = argv[i];
         word = word.substr(0, word.find('='));
-        if (word.starts_with("--") && std::find(known.begin(), known.end(), word) == known.end()) {
-            std::string near = nearest(word, known);
-            return near.empty() ? str(" (", word, ")")
-                                : str(" (", word, "; did you mean ", near, "?)");
+        if (!word.starts_with("--") || std::find(known.begin(), known.end(), word) != known.end()) {
+            continue;
         }
+        std::vector<std::string> others;
+        for (const Command& other : commands) {
+            if ((elsewhere[word] & other.bit) != 0) {
+                others.push_back(str("ingot ", other.name));
+            }
+        }
+        std::string near = nearest(word, known);
+        return !others.empty() ? str(" (", word, " is an option of ", join(others, ", "), ")")
+               : near.empty()  ? str(" (", word, ")")
+                               : str(" (", word, "; did you mean ", near, "?)");
     }
     return "";
 }
@@ -120,7 +132,7 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv,
         if (e.get_exit_code() == 0) {
             return app.exit(e);
         }
-        return usage_error(line.command, e.what() + hint(line.command, argc, argv));
+        return usage_error(line.command, e.what() + hint(line.command, commands, argc, argv));
     }
     return line;
 }
