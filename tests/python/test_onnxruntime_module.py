@@ -235,3 +235,17 @@ def test_sample_prints_its_four_times(package, tmp_path, embed):
         assert re.search(rf"^> {line}: [\d.e-]+ sec$", done.stdout, re.MULTILINE), done.stdout
     assert "Program finished successfully." in done.stdout
     assert (tmp_path / "model_ctx_0.engine").exists() == (embed == "False")
+
+
+def test_listings_of_the_page(package):
+    """docs/onnxruntime.md to the letter, each listing after the imports of the first."""
+    page = (REPOSITORY / "docs" / "onnxruntime.md").read_text(encoding="utf-8")
+    first, by_hand, compiled = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    imports = "".join(line + "\n" for line in first.splitlines() if line.startswith("import "))
+    session_runs = 'print(session.run(None, {"x": np.array([[-1.0, 2.0]], np.float32)})[0].tolist())\n'
+    for text in (first + session_runs, imports + by_hand + 'session = onnxruntime.InferenceSession("model.onnx", options)\n'
+                 + session_runs, first + compiled + session_runs):
+        done = run(package, text + "print(session.get_providers()[0])\n")
+        assert done.returncode == 0, done.stdout
+        assert done.stdout.splitlines()[-2:] == ["[[0.0, 4.0]]", "NvTensorRTRTXExecutionProvider"], done.stdout
+    assert (package / "model_ctx.onnx").exists()

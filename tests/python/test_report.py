@@ -3,6 +3,7 @@
 document after its scripts ran is what tests read."""
 import html.parser
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -334,6 +335,15 @@ def test_conversions_are_named_by_the_layer_that_reads_them(tmp_path):
     assert first["inputs"] == ["f32[1,1,8,8] 'image'"] and first["nodes"] == ["conv1"]
 
 
-def test_the_documented_commands_exist():
-    text = (pathlib.Path(ingot.REPOSITORY) / "docs/inspecting.md").read_text()
-    assert "ingot report" in text and "--kernels" in text
+def test_listings_of_the_page(tmp_path):
+    """docs/inspecting.md to the letter."""
+    text = (pathlib.Path(ingot.REPOSITORY) / "docs/inspecting.md").read_text(encoding="utf-8")
+    listing, = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert listing.count("ingot ") == 2
+    ingot.build(ingot.REPOSITORY / "examples/digits/digits.onnx", tmp_path / "model.engine")
+    done = subprocess.run(["bash", "-euc", listing], cwd=tmp_path, text=True, capture_output=True, check=False,
+                          env=os.environ | {"PATH": f"{ingot.binary().parent}:{os.environ['PATH']}"})
+    assert done.returncode == 0, done.stderr
+    assert "device: sm_90a" in done.stdout and "wrote report.html" in done.stdout
+    elements, console, asked = opened(tmp_path / "report.html", tmp_path)
+    assert console == [] and asked == set() and elements.count("tr", "layer") >= 5
