@@ -10,7 +10,8 @@ cores than targets the time is shared out, so that the whole takes N minutes in 
 one target share their new inputs. After a crash, a hang (25 s) or 2 GiB of memory the process begins
 again; each such input stays below --output. Nothing found: exit code 0.
 
-DIR needs no source tree beside it: copy the programs DIR/tests/fuzz_*, this file, and tests/fuzz/seeds."""
+DIR needs no source tree beside it: copy the programs DIR/tests/fuzz_*, this file, and tests/fuzz/seeds.
+Only fuzz_emulated, which compiles kernels for the host, needs the tree it was built from, and g++."""
 import argparse
 import concurrent.futures
 import dataclasses
@@ -25,7 +26,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FUZZ = ROOT / "tests" / "fuzz"
-HEAVY = {"fuzz_graph": 3, "fuzz_run": 5, "fuzz_slim": 2}  # shares of the time; the others one
+HEAVY = {"fuzz_emulated": 3, "fuzz_graph": 3, "fuzz_run": 5, "fuzz_slim": 2}  # shares of the time; the others one
 HUNG_S = 25
 GRACE_S = 120  # for what a process does after its time: one input that hangs, statistics
 # Short stacks and a small quarantine of freed blocks: both else take as long as the targets. Sizes

@@ -52,6 +52,8 @@ CLASSES = [
     Class("releases that share a folder or a file of kernels: each finds its own", "test_backends_cuda",
           "CompileOnce.ReleasesShare*:CompileOnce.AnotherCompiler*"),
     Class("processes killed while they hold a kernel's lock", "test_backends_cuda", "CompileOnce.LocksOfKilledProcessesAreFree"),
+    Class("hostile and odd sizes through the kernels of emulated GPUs, with bounds checked", "test_backends_cuda",
+          "HostileRuns.SeedsRunTheirKernels"),
     Class("a CUDA call finds no memory, each in turn", "test_backends_cuda", "Failures.OneRefusalLosesNothing"),
     Class("a CUDA call ends the device, each in turn, with five errors", "test_backends_cuda", "Failures.ADeadDeviceSaysSoAtOnce"),
     Class("device memory that an application's allocator refuses, each in turn", "test_api", "*ContextMemory.TheNthAllocationFails*"),

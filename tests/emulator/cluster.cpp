@@ -161,7 +161,12 @@ void Cluster::run(uint64_t first, bool guarded) {
         closed_ = false;
         launch_->memory->protect_held(false);
     }
-    require(failure_.empty(), ErrorCode::Device, failure_);
+    if (!failure_.empty()) { // no other fiber continues either
+        for (size_t i = 0; i < fibers_.size(); ++i) {
+            stacks().forget_frames(i, fibers_[i].sp);
+        }
+        ingot::fail(ErrorCode::Device, failure_);
+    }
 }
 
 /// Copies the block's variables to the shared memory that its code uses.
@@ -341,7 +346,12 @@ std::string Cluster::place_of_block(const BlockState& b) const {
     return str("kernel '", launch_->entry->name, "', block (", at.x, ',', at.y, ',', at.z, ')');
 }
 
+void Cluster::forget_frames(const void* lowest) const {
+    stacks().forget_frames(static_cast<size_t>(current_->index), lowest);
+}
+
 void Cluster::abandon() {
+    forget_frames(__builtin_frame_address(0));
     void* abandoned = nullptr;
     ingot_emulator_switch(&abandoned, scheduler_);
     __builtin_unreachable();

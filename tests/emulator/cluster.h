@@ -202,6 +202,8 @@ public:
     [[noreturn]] void fault(const void* address, const char* what, const void* code);
     /// The start of the running fiber's stack, where a faulted fiber continues.
     std::byte* stack_top() const;
+    /// Before it does so: its frames from `lowest` on are no more.
+    void forget_frames(const void* lowest) const;
     /// Whether a fiber runs, not the scheduler.
     bool on_fiber() const { return current_ != nullptr; }
 
@@ -220,7 +222,7 @@ private:
     void deadlock_message();
     std::string place(const Fiber& f) const;
     std::string place_of_block(const BlockState& b) const;
-    [[noreturn]] void abandon();
+    [[noreturn]] __attribute__((no_sanitize("address"))) void abandon();
     void finish_fiber();
 
     const LaunchInfo* launch_;

@@ -74,9 +74,19 @@ std::string hash_of(std::string_view bytes) {
     return to_text(xxh3_128(std::as_bytes(std::span(bytes.data(), bytes.size()))));
 }
 
+/// A newer g++ compiles the texts anew.
+std::string compiler_version() {
+#ifdef __clang__
+    std::string version = run_process({"g++", "-dumpfullversion"}).output;
+    return version.substr(0, version.find('\n'));
+#else
+    return __VERSION__; // the same g++ built this
+#endif
+}
+
 const std::string& header_texts() {
     static const std::string all = [] {
-        std::string t = __VERSION__; // a newer g++ builds these sources too
+        std::string t = compiler_version();
         for (const char* name : header_names) {
             t += with_parts(read_text_file(headers + name), source_dir() + "/tests");
         }
@@ -289,9 +299,18 @@ std::string with_parts(std::string_view text, const std::string& folder) {
     return out;
 }
 
+/// Where the library of this source is kept, less the suffix.
+static std::string stem_of(const std::string& source, const std::string& folder) {
+    return str(folder, '/', hash_of(source + header_texts()));
+}
+
+bool is_compiled(const std::string& text, int cc, const std::string& folder) {
+    return found_kept(stem_of(host_text(text, cc), folder) + ".so");
+}
+
 std::string compile_text(const std::string& text, int cc, const std::string& folder) {
     std::string source = host_text(text, cc);
-    std::string stem = str(folder, '/', hash_of(source + header_texts()));
+    std::string stem = stem_of(source, folder);
     if (!found_kept(stem + ".so")) {
         build(source, stem);
     }

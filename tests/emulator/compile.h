@@ -20,6 +20,9 @@ std::string compile_text(const std::string& text, int cc, const std::string& fol
 /// a beginning.
 std::string with_parts(std::string_view text, const std::string& folder);
 
+/// Whether compile_text would find the library kept.
+bool is_compiled(const std::string& text, int cc, const std::string& folder);
+
 /// Opens such bytes (once per process) and finds a kernel. Errors: Device.
 Entry load_entry(std::string_view library, const std::string& name, const std::string& folder);
 

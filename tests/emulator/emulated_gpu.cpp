@@ -217,7 +217,7 @@ EmulatedGpu::EmulatedGpu(int cc, EmulatedOptions options)
     : EmulatedGpu(kernels::arch_of(cc), std::move(options)) {}
 
 EmulatedGpu::EmulatedGpu(const kernels::Arch& arch, EmulatedOptions options)
-    : arch_(arch), options_(std::move(options)), memory_(options_.memory) {}
+    : arch_(arch), options_(std::move(options)), memory_(options_.memory, options_.alignment) {}
 
 void EmulatedGpu::begin_capture(void* stream) {
     captured_ = stream;
@@ -298,6 +298,9 @@ void EmulatedGpu::run(const cuda::Function& function, const cuda::LaunchShape& s
     const EmulatedFunction& f = emulated(function);
     check_shape(f, shape, arch_);
     ++launches_;
+    if (meddler_) {
+        meddler_(memory_, f.entry, parameters);
+    }
     LaunchInfo info;
     info.entry = &f.entry;
     info.parameters = parameters;

@@ -13,10 +13,15 @@
 
 namespace ingot::emulator {
 
+struct Entry;
+
 struct EmulatedOptions {
     /// Threads start from the last: what depends on their order shows.
     bool reversed = false;
     int64_t memory = int64_t{16} << 30;
+    /// Allocations begin at multiples of it. Reads past an allocation's end are seen from the next
+    /// multiple on.
+    size_t alignment = 256;
     /// Where compiled texts are kept.
     std::string folder = kept_folder();
 };
@@ -46,6 +51,11 @@ public:
     /// The allocation holds activations: kernels may not touch it before grid_wait (on
     /// architectures with programmatic dependent launch).
     void hold_until_wait(std::byte* memory) { memory_.hold_until_wait(memory); }
+    /// Called before each launch, on the thread that launches; may change the parameters, to see
+    /// that a fault is found.
+    using Meddler =
+        std::function<void(const Memory& memory, const Entry& entry, void* const* parameters)>;
+    void set_meddler(Meddler meddler) { meddler_ = std::move(meddler); }
     void set_reversed(bool reversed) { options_.reversed = reversed; }
     /// Uploads beside a stream's work happen only when that stream waits for them.
     void set_late_uploads(bool late) { late_uploads_ = late; }
@@ -79,6 +89,7 @@ private:
     mutable std::mutex mutex_;
     std::string problems_;
     bool late_uploads_ = false;
+    Meddler meddler_;
     void* captured_ = nullptr;
     std::vector<std::function<void()>> captured_work_;
 };

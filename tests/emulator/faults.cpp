@@ -19,11 +19,13 @@ struct sigaction previous[std::size(caught)];
 struct {
     const void* address = nullptr;
     const void* code = nullptr;
+    const void* lowest = nullptr; // of the stack's frames
     const char* what = nullptr;
 } fault;
 
 /// Runs on the fiber's stack, which begins anew.
-void landing() {
+__attribute__((no_sanitize("address"))) void landing() {
+    running()->forget_frames(fault.lowest);
     running()->fault(fault.address, fault.what, fault.code);
 }
 
@@ -58,6 +60,7 @@ void handle(int signal, siginfo_t* info, void* context) {
     describe(signal, info);
     // One byte in, as a return address would be.
     fault.code = reinterpret_cast<const void*>(registers[REG_RIP] + 1);
+    fault.lowest = reinterpret_cast<const void*>(registers[REG_RSP]);
     registers[REG_RSP] = reinterpret_cast<greg_t>(running()->stack_top()) - 8;
     registers[REG_RIP] = reinterpret_cast<greg_t>(landing);
 }

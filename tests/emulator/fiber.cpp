@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 
+#include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -78,6 +79,14 @@ void* Stacks::prepare(size_t index, void (*entry)()) const {
         *--sp = nullptr;
     }
     return sp;
+}
+
+void Stacks::forget_frames(size_t index, const void* lowest) const {
+    const std::byte* end = base_ + (index + 1) * stride;
+    const auto* begin = static_cast<const std::byte*>(lowest);
+    if (begin >= end - stride && begin < end) {
+        ASAN_UNPOISON_MEMORY_REGION(begin, static_cast<size_t>(end - begin));
+    }
 }
 
 bool Stacks::is_overflow(const void* address) const {

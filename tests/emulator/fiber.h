@@ -22,6 +22,10 @@ public:
     /// Whether the address is in the page below a stack.
     bool is_overflow(const void* address) const;
 
+    /// AddressSanitizer forgets the frames of stack `index` from `lowest` on, which nothing will
+    /// return to.
+    void forget_frames(size_t index, const void* lowest) const;
+
 private:
     std::byte* base_ = nullptr;
     size_t count_ = 0;

@@ -13,7 +13,6 @@ namespace ingot::emulator {
 namespace {
 
 constexpr size_t page = 4096;
-constexpr size_t alignment = 256;
 constexpr size_t red_zone = 256; // at most, in front and behind
 constexpr auto red = std::byte{0xA5};
 
@@ -30,8 +29,8 @@ std::byte* Memory::allocate(int64_t bytes) {
     require(bytes >= 0 && bytes <= total_ - used_, ErrorCode::OutOfMemory,
             "the emulated device cannot allocate ", bytes, " bytes: ", total_ - used_, " of ",
             total_, " are free");
-    size_t room =
-        (std::max(static_cast<size_t>(bytes), size_t{1}) + alignment - 1) / alignment * alignment;
+    size_t room = (std::max(static_cast<size_t>(bytes), size_t{1}) + alignment_ - 1) / alignment_ *
+                  alignment_;
     Block b;
     b.bytes = bytes;
     b.page_bytes = (room + page - 1) / page * page;
@@ -101,6 +100,13 @@ void Memory::require_inside(const std::byte* from, size_t bytes, const char* wha
     }
     require(inside || bytes == 0, ErrorCode::Device, "device memory: ", what, " of ", bytes,
             " bytes is not inside one allocation");
+}
+
+int64_t Memory::left(const void* address) const {
+    std::lock_guard lock(mutex_);
+    auto* a = static_cast<std::byte*>(const_cast<void*>(address));
+    auto it = blocks_.upper_bound(a);
+    return it == blocks_.begin() ? 0 : std::max<int64_t>((--it)->first + it->second.bytes - a, 0);
 }
 
 std::string Memory::describe(const void* address) const {

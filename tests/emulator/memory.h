@@ -17,12 +17,13 @@ constexpr int poison = 0xFF;
 /// Thread safe.
 class Memory {
 public:
-    explicit Memory(int64_t total) : total_(total) {}
+    /// Addresses are multiples of `alignment`, a power of two up to 256.
+    explicit Memory(int64_t total, size_t alignment = 256) : total_(total), alignment_(alignment) {}
     ~Memory();
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;
 
-    /// 256-byte aligned. Errors: OutOfMemory with needed, free and total bytes.
+    /// Errors: OutOfMemory with needed, free and total bytes.
     std::byte* allocate(int64_t bytes);
     /// Returns the fault: damaged red zones, or no allocation of that address; else "".
     std::string release(std::byte* memory);
@@ -30,6 +31,8 @@ public:
     std::string check() const;
     /// Errors: Device unless the range is inside one allocation.
     void require_inside(const std::byte* from, size_t bytes, const char* what) const;
+    /// Bytes from the address to its allocation's end; 0 outside of all.
+    int64_t left(const void* address) const;
     /// A description of the address.
     std::string describe(const void* address) const;
     /// Kernels may not touch this allocation before grid_wait: it holds activations.
@@ -51,6 +54,7 @@ private:
     mutable std::mutex mutex_;
     std::map<std::byte*, Block> blocks_;
     int64_t total_;
+    size_t alignment_;
     int64_t used_ = 0;
 };
 

@@ -7,7 +7,7 @@
 #include "backends/cpu/options.h"
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "chosen_graph.h"
+#include "chosen_inputs.h"
 #include "engine/engine.h"
 #include "ir/text.h"
 #include "ir/verify.h"
@@ -27,29 +27,7 @@ void expect(bool holds, const char* what, const Graph& g) {
     }
 }
 
-/// A size that is small, or exceeds any memory; not one that only this machine may lack.
-int64_t choose_size(Choices& c) {
-    static constexpr std::array<int64_t, 6> hostile = {-1,
-                                                       INT64_MIN,
-                                                       INT64_MAX,
-                                                       int64_t{1} << 62,
-                                                       (int64_t{1} << 59) + 16,
-                                                       (int64_t{1} << 61) + 1};
-    size_t choice = c.below(64);
-    return choice < hostile.size() ? hostile[choice] : static_cast<int64_t>(choice % 6);
-}
-
-/// Mostly a shape that fits the type, else any.
-Shape choose_shape(Choices& c, const Type& t, int64_t n) {
-    Shape shape;
-    for (const Dim& d : t.dims) {
-        shape.push_back(d.try_eval({{"N", n}}).value_or(n));
-    }
-    if (c.below(8) == 7 && !shape.empty()) {
-        shape[c.below(shape.size())] = choose_size(c);
-    }
-    return shape;
-}
+constexpr std::array<int64_t, 6> small_sizes = {0, 1, 2, 3, 4, 5};
 
 Tensor choose_input(Choices& c, const Type& t, const Shape& shape) {
     Tensor x = Tensor::empty(t.dtype, shape);
@@ -60,10 +38,10 @@ Tensor choose_input(Choices& c, const Type& t, const Shape& shape) {
 }
 
 void run_once(Choices& c, Context& context, const Graph& g) {
-    int64_t n = choose_size(c);
+    Symbols symbols = {{"N", choose_size(c, small_sizes)}};
     std::vector<Shape> shapes;
     for (Value v : g.inputs()) {
-        shapes.push_back(choose_shape(c, g.type(v), n));
+        shapes.push_back(choose_shape(c, g.type(v), symbols, small_sizes));
     }
     context.prepare(shapes); // an Error for those that do not fit
     std::vector<Tensor> inputs;
