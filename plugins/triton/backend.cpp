@@ -5,7 +5,7 @@
 #include <memory>
 
 #define INGOT_EXPORT extern "C" __attribute__((visibility("default")))
-#ifdef INGOT_TRITON_HEADERS
+#ifdef INGOT_COMPARE_ABI
 #define INGOT_NOEXCEPT // as the server's headers declare these functions; guard() lets nothing out
 #else
 #define INGOT_NOEXCEPT noexcept

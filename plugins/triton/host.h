@@ -13,9 +13,6 @@
 
 namespace ingot::triton {
 
-inline constexpr uint32_t api_major = 1;
-inline constexpr uint32_t api_minor = 19;
-
 /// Takes an error of the server over. Errors: that of its code, with its text.
 void check(TRITONSERVER_Error* error);
 /// The same where nothing can be done about it: a failed answer to a client that is gone.
