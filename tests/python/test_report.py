@@ -335,6 +335,15 @@ def test_conversions_are_named_by_the_layer_that_reads_them(tmp_path):
     assert first["inputs"] == ["f32[1,1,8,8] 'image'"] and first["nodes"] == ["conv1"]
 
 
+def test_a_layer_without_a_node_names_its_readers(tmp_path):
+    """The product wants its input dense, after a pool whose channels are last: a copy that no node asked for."""
+    model = ingot.REPOSITORY / "examples/digits/digits.onnx"
+    ingot.build(model, tmp_path / "e.engine", ["--fp16"])
+    for target, options in (("90", ["--noCompile"]), ("cpu", [])):
+        text = ingot.call("inspect", tmp_path / "e.engine", "--kernels", f"--for={target}", *options)
+        assert re.search(r"^      copy  .*\n      no node of the model; read by linear$", text, re.MULTILINE), text
+
+
 def test_listings_of_the_page(tmp_path):
     """docs/inspecting.md to the letter."""
     text = (pathlib.Path(ingot.REPOSITORY) / "docs/inspecting.md").read_text(encoding="utf-8")

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "workflow/report/kernel_report.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace ingot {
@@ -96,7 +97,24 @@ std::string figures_columns(const LayerReport& l) {
                padded(scaled(static_cast<double>(s.bytes_written)), 8));
 }
 
-std::string layer_text(const LayerReport& l, size_t index) {
+/// Nodes of the layer; for one that no node asked for, such as a change of layout, its readers.
+std::string nodes_text(const KernelReport& r, size_t index) {
+    const std::string& name = r.layers[index].step.info.name;
+    if (!name.empty()) {
+        return printable(name);
+    }
+    std::vector<std::string> readers;
+    for (const LayerReport& l : r.layers) {
+        const std::vector<size_t>& from = l.step.reads_from;
+        if (!l.step.info.name.empty() && std::find(from.begin(), from.end(), index) != from.end()) {
+            readers.push_back(printable(l.step.info.name));
+        }
+    }
+    return readers.empty() ? "" : str("no node of the model; read by ", join(readers, ", "));
+}
+
+std::string layer_text(const KernelReport& r, size_t index) {
+    const LayerReport& l = r.layers[index];
     const plan::StepReport& s = l.step;
     std::string indent(static_cast<size_t>(s.depth) * 2, ' ');
     std::string text;
@@ -116,8 +134,8 @@ std::string layer_text(const LayerReport& l, size_t index) {
     for (const plan::ChoiceReport& c : s.choices) {
         text += str(indent, "      ", reason_text(c), "\n");
     }
-    if (!s.info.name.empty()) {
-        text += str(indent, "      ", printable(s.info.name), "\n");
+    if (std::string nodes = nodes_text(r, index); !nodes.empty()) {
+        text += str(indent, "      ", nodes, "\n");
     }
     return text;
 }
@@ -175,7 +193,7 @@ std::string report_text(const KernelReport& r) {
     text += "    #   time us  basis       peak %   FLOPs    read   write      grid block  waves"
             "  shared   regs  entry\n";
     for (size_t i = 0; i < r.layers.size(); ++i) {
-        text += layer_text(r.layers[i], i);
+        text += layer_text(r, i);
     }
     return text + total_text(r);
 }
