@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plugins of the Python module ingot.plugin: objects with the parts of impl/NvInferPythonPlugin.h.
+#include "creators.h"
 #include "impl/NvInferPythonPlugin.h"
 #include "plugin_calls.h"
 
@@ -190,11 +191,11 @@ private:
     trt::PluginFieldCollection all_;
 };
 
-/// A creator that Python code implements.
-class PyQuickCreator : public Creator {
-public:
-    NB_TRAMPOLINE(Creator);
+constexpr char field_names_of_quick_creator[] = "IPluginCreatorV3Quick.field_names";
 
+/// A creator that Python code implements.
+class PyQuickCreator : public CreatorAttributes<Creator, field_names_of_quick_creator> {
+public:
     trt::IPluginV3* createPlugin(const char* plugin, const char* nspace,
                                  const trt::PluginFieldCollection* fc, trt::TensorRTPhase phase,
                                  trt::QuickPluginCreationRequest request) noexcept override {
@@ -204,36 +205,7 @@ public:
                 .release();
         });
     }
-    const trt::PluginFieldCollection* getFieldNames() noexcept override {
-        return callback<const trt::PluginFieldCollection*>(
-            "IPluginCreatorV3Quick.field_names", nullptr, [this] {
-                list_ = fields_of(field_names);
-                all_ = {static_cast<int32_t>(list_.size()), list_.data()};
-                return &all_;
-            });
-    }
-    const char* getPluginName() const noexcept override { return name.c_str(); }
-    const char* getPluginVersion() const noexcept override { return version.c_str(); }
-    const char* getPluginNamespace() const noexcept override { return space.c_str(); }
-
-    std::string name;
-    std::string version = "1";
-    std::string space;
-    PyFields field_names;
-
-private:
-    std::vector<trt::PluginField> list_;
-    trt::PluginFieldCollection all_;
 };
-
-PyQuickCreator& python_creator(Creator& c) {
-    auto* own = dynamic_cast<PyQuickCreator*>(&c);
-    if (own == nullptr) {
-        throw nb::attribute_error(
-            "attributes of a creator that is not written in Python are fixed");
-    }
-    return *own;
-}
 
 } // namespace
 
@@ -242,44 +214,26 @@ std::unique_ptr<trt::IPluginV3> quick_plugin(nb::object object, bool is_own) {
 }
 
 void bind_quick_creator(nb::module_& m) {
-    nb::class_<Creator, trt::IPluginCreatorInterface, PyQuickCreator>(
+    auto creator = nb::class_<Creator, trt::IPluginCreatorInterface, PyQuickCreator>(
         m, "IPluginCreatorV3Quick",
         "Makes the plugins of ingot.plugin. Subclass it, call super().__init__(), set name, "
         "plugin_version, plugin_namespace and field_names, and define create_plugin(self, name, "
-        "namespace, field_collection, phase, quickPluginType).")
-        .def(nb::init<>())
-        .def_prop_rw(
-            "name", &Creator::getPluginName,
-            [](Creator& c, std::string v) { python_creator(c).name = std::move(v); },
-            "Of the plugins that it makes.")
-        .def_prop_rw(
-            "plugin_version", &Creator::getPluginVersion,
-            [](Creator& c, std::string v) { python_creator(c).version = std::move(v); },
-            "Version of the plugins that it makes.")
-        .def_prop_rw(
-            "plugin_namespace", &Creator::getPluginNamespace,
-            [](Creator& c, std::string v) { python_creator(c).space = std::move(v); },
-            "Namespace of the plugins that it makes.")
-        .def_prop_rw(
-            "field_names", [](Creator& c) { return fields_from(c.getFieldNames()); },
-            [](Creator& c, PyFields v) { python_creator(c).field_names = std::move(v); },
-            "The fields that create_plugin() understands, a PluginFieldCollection.")
-        .def(
-            "create_plugin",
-            [](nb::pointer_and_handle<Creator> self, const char* name, const char* space,
-               const PyFields& fields, trt::TensorRTPhase phase,
-               trt::QuickPluginCreationRequest request) {
-                const std::vector<trt::PluginField> list = fields_of(fields);
-                const trt::PluginFieldCollection all{static_cast<int32_t>(list.size()),
-                                                     list.data()};
-                return Owned<trt::IPluginV3>{std::unique_ptr<trt::IPluginV3>(self.p->createPlugin(
-                                                 name, space, &all, phase, request)),
-                                             nb::borrow(self.h),
-                                             {}};
-            },
-            "name"_a, "namespace"_a, "field_collection"_a, "phase"_a,
-            "quickPluginType"_a = trt::QuickPluginCreationRequest::kSTRICT_JIT,
-            "A plugin of these fields. None when it cannot be made.");
+        "namespace, field_collection, phase, quickPluginType).");
+    bind_attributes<PyQuickCreator>(creator).def(
+        "create_plugin",
+        [](nb::pointer_and_handle<Creator> self, const char* name, const char* space,
+           const PyFields& fields, trt::TensorRTPhase phase,
+           trt::QuickPluginCreationRequest request) {
+            const std::vector<trt::PluginField> list = fields_of(fields);
+            const trt::PluginFieldCollection all{static_cast<int32_t>(list.size()), list.data()};
+            return Owned<trt::IPluginV3>{std::unique_ptr<trt::IPluginV3>(self.p->createPlugin(
+                                             name, space, &all, phase, request)),
+                                         nb::borrow(self.h),
+                                         {}};
+        },
+        "name"_a, "namespace"_a, "field_collection"_a, "phase"_a,
+        "quickPluginType"_a = trt::QuickPluginCreationRequest::kSTRICT_JIT,
+        "A plugin of these fields. None when it cannot be made.");
 }
 
 } // namespace ingot::python

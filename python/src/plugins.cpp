@@ -3,6 +3,7 @@
 #include "plugins.h"
 
 #include "NvInferPlugin.h"
+#include "creators.h"
 #include "impl/NvInferPythonPlugin.h"
 #include "layers.h"
 
@@ -18,11 +19,11 @@ using Network = trt::INetworkDefinition;
 
 // --- creators ------------------------------------------------------------------------------------
 
-/// A creator that Python code implements.
-class PyCreator : public Creator {
-public:
-    NB_TRAMPOLINE(Creator);
+constexpr char field_names_of_creator[] = "IPluginCreatorV3One.field_names";
 
+/// A creator that Python code implements.
+class PyCreator : public CreatorAttributes<Creator, field_names_of_creator> {
+public:
     trt::IPluginV3* createPlugin(const char* plugin, const trt::PluginFieldCollection* fc,
                                  trt::TensorRTPhase phase) noexcept override {
         return callback<trt::IPluginV3*>("IPluginCreatorV3One.create_plugin", nullptr, [&] {
@@ -31,36 +32,7 @@ public:
                 .release();
         });
     }
-    const trt::PluginFieldCollection* getFieldNames() noexcept override {
-        return callback<const trt::PluginFieldCollection*>(
-            "IPluginCreatorV3One.field_names", nullptr, [this] {
-                list_ = fields_of(field_names);
-                all_ = {static_cast<int32_t>(list_.size()), list_.data()};
-                return &all_;
-            });
-    }
-    const char* getPluginName() const noexcept override { return name.c_str(); }
-    const char* getPluginVersion() const noexcept override { return version.c_str(); }
-    const char* getPluginNamespace() const noexcept override { return space.c_str(); }
-
-    std::string name;
-    std::string version = "1";
-    std::string space;
-    PyFields field_names;
-
-private:
-    std::vector<trt::PluginField> list_;
-    trt::PluginFieldCollection all_;
 };
-
-PyCreator& python_creator(Creator& c) {
-    auto* own = dynamic_cast<PyCreator*>(&c);
-    if (own == nullptr) {
-        throw nb::attribute_error(
-            "attributes of a creator that is not written in Python are fixed");
-    }
-    return *own;
-}
 
 /// A plugin that a creator of a library made; Python's own are of its classes.
 nb::object create_plugin(nb::pointer_and_handle<Creator> self, const char* name,
@@ -75,30 +47,14 @@ nb::object create_plugin(nb::pointer_and_handle<Creator> self, const char* name,
 void bind_creators(nb::module_& m) {
     nb::class_<trt::IPluginV3>(m, "NativePluginV3", "A plugin of a library that was loaded.");
     nb::class_<trt::IPluginCreatorInterface>(m, "IPluginCreatorInterface", "Makes plugins.");
-    nb::class_<Creator, trt::IPluginCreatorInterface, PyCreator>(
+    auto creator = nb::class_<Creator, trt::IPluginCreatorInterface, PyCreator>(
         m, "IPluginCreatorV3One",
         "Makes IPluginV3. Subclass it, call super().__init__(), set name, plugin_version, "
         "plugin_namespace and field_names, and define create_plugin(self, name, field_collection, "
-        "phase).")
-        .def(nb::init<>())
-        .def_prop_rw(
-            "name", &Creator::getPluginName,
-            [](Creator& c, std::string v) { python_creator(c).name = std::move(v); },
-            "Of the plugins that it makes.")
-        .def_prop_rw(
-            "plugin_version", &Creator::getPluginVersion,
-            [](Creator& c, std::string v) { python_creator(c).version = std::move(v); },
-            "Version of the plugins that it makes.")
-        .def_prop_rw(
-            "plugin_namespace", &Creator::getPluginNamespace,
-            [](Creator& c, std::string v) { python_creator(c).space = std::move(v); },
-            "Namespace of the plugins that it makes.")
-        .def_prop_rw(
-            "field_names", [](Creator& c) { return fields_from(c.getFieldNames()); },
-            [](Creator& c, PyFields v) { python_creator(c).field_names = std::move(v); },
-            "The fields that create_plugin() understands, a PluginFieldCollection.")
-        .def("create_plugin", &create_plugin, "name"_a, "field_collection"_a, "phase"_a,
-             "A plugin of these fields. None when it cannot be made.");
+        "phase).");
+    bind_attributes<PyCreator>(creator).def(
+        "create_plugin", &create_plugin, "name"_a, "field_collection"_a, "phase"_a,
+        "A plugin of these fields. None when it cannot be made.");
     bind_quick_creator(m);
     bind_old_plugins(m);
     layer<trt::IPluginV3Layer>(m, "IPluginV3Layer", "A layer of a plugin.")
