@@ -25,6 +25,7 @@ import time
 
 import numpy
 
+import reliability_builds
 import reliability_tests
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -32,7 +33,6 @@ MODEL = ROOT / "examples" / "digits" / "digits.onnx"
 PAGE = ROOT / "docs" / "reliability.md"
 ERRNOS = [errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.ENOMEM, errno.EMFILE]
 LIMIT_S = 60
-REPEATED = "one model is built again, in two folders, with 1 to 3 threads: the same bytes"
 
 
 class Surroundings:
@@ -193,21 +193,6 @@ def random_kills(scenario, every):
     return [(f"`ingot {scenario.name}` is killed at a random moment", kills, killed, bad)]
 
 
-def repeated_builds(place, every):
-    """The same model gives the same bytes, whatever the folder and the number of threads."""
-    bad, first, builds = [], None, max(4, 100 // every)
-    for index in range(builds):
-        folder = place.folder / ("here", "a folder of another name")[index % 2]
-        folder.mkdir(exist_ok=True)
-        code, text = place.run(["build", str(MODEL), "-o", str(folder / "e.engine"), f"--threads={1 + index % 3}"])
-        data = (folder / "e.engine").read_bytes() if code == 0 else text.encode()
-        first = first or data
-        if code != 0 or data != first:
-            bad.append(f"build {index}: exit code {code}, other bytes")
-        (folder / "e.engine").unlink(missing_ok=True)
-    return [(REPEATED, builds, 0, bad)]
-
-
 def printed(row):
     name, injections, refused, bad = row
     return f"| {name} | {injections:,} | {refused:,} | {len(bad)} |"
@@ -236,7 +221,7 @@ def replaced(rows, text):
     titles = [c.title for c in reliability_tests.CLASSES]
     before = {line.split(" | ")[0][2:]: line for line in lines[table[0]:table[-1] + 1]}
     made = {row[0]: printed(row) + "\n" for row in rows}
-    own = [line for title, line in before.items() if title.startswith("`ingot ") or title == REPEATED]
+    own = [line for title, line in before.items() if title.startswith("`ingot ") or title == reliability_builds.TITLE]
     tests = [made.get(title) or before.get(title) for title in titles]
     return "".join([*lines[:table[0]], *own, *filter(None, tests), *lines[table[-1] + 1:]])
 
@@ -247,7 +232,7 @@ def command_rows(place, every):
         rows += system_calls(scenario, every) + little_memory(scenario, every)
         if scenario.name in ("build", "sign"):
             rows += random_kills(scenario, every)
-    return rows + repeated_builds(place, every)
+    return rows + reliability_builds.rows(place, [MODEL], every)
 
 
 def main(arguments=None):

@@ -76,8 +76,22 @@ void bool_block(ExprOp op, const int64_t* x, const int64_t* y, int64_t* r, int64
     }
 }
 
+/// Whether the last bit of the C library's function depends on the CPU, as exp's does where
+/// there is FMA. Those for long double are the same everywhere, and so are constants in engines.
+bool differs_by_cpu(ExprOp op) {
+    bool exact = op == ExprOp::Sqrt; // correctly rounded, which twice rounded is not
+    return (kind(op) == ExprKind::Float && !exact) || op == ExprOp::Pow;
+}
+
 void apply_block(const ExprInstr& c, DType type, const Lane& a, const Lane& b, Lane& r, int64_t n) {
     bool test = kind(c.op) == ExprKind::Compare || kind(c.op) == ExprKind::Classify;
+    if (is_float(type) && !test && differs_by_cpu(c.op)) {
+        number_block<long double>(c.op, a.f.data(), b.f.data(), r.f.data(), n);
+        for (size_t k = 0; type == DType::F32 && k < static_cast<size_t>(n); ++k) {
+            r.f[k] = static_cast<float>(r.f[k]);
+        }
+        return;
+    }
     if (type == DType::F32) {
         return test ? test_block<float>(c.op, a.f.data(), b.f.data(), r.i.data(), n)
                     : number_block<float>(c.op, a.f.data(), b.f.data(), r.f.data(), n);

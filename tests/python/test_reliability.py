@@ -10,6 +10,7 @@ import ingot_command as ingot
 
 sys.path.insert(0, str(ingot.REPOSITORY / "tools"))
 import reliability  # noqa: E402
+import reliability_builds  # noqa: E402
 import reliability_tests  # noqa: E402
 
 
@@ -53,8 +54,15 @@ def test_a_kill_at_a_random_moment_leaves_the_old_or_the_new(place):
 
 
 def test_builds_are_repeated_exactly(place):
-    [(name, builds, _, bad)] = reliability.repeated_builds(place, 20)
-    assert builds == 5 and bad == [], name
+    [(name, builds, _, bad)] = reliability_builds.rows(place, [reliability.MODEL], 20)
+    assert builds == 4 * len(reliability_builds.ENVIRONMENTS) and bad == [], name
+
+
+def test_other_bytes_are_found(place, monkeypatch):
+    made = iter(range(1000))
+    monkeypatch.setattr(reliability_builds, "build", lambda *_: (b"same" if next(made) != 5 else b"other", ""))
+    [(_, _, _, bad)] = reliability_builds.rows(place, [reliability.MODEL], 20)
+    assert bad == [f"{reliability.MODEL.name}, build 4: other bytes"]
 
 
 def test_counts_come_from_the_tests_reports(place):
