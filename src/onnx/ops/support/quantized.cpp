@@ -90,6 +90,82 @@ Value leading_sums(ingot::Graph& g, Value v) {
     return ops::reduce_sum(g, wide(g, v), axes_after(1, g.type(v).rank()));
 }
 
+/// Constant weights less their constant zero points, where the differences fit in a signed byte;
+/// others as they are.
+Quantized centred(ingot::Graph& g, const Quantized& w) {
+    const ingot::Tensor* v = g.constant(w.v);
+    const ingot::Tensor* zero = w.zero.valid() ? g.constant(w.zero) : nullptr;
+    if (v == nullptr || zero == nullptr || v->count() == 0 || is_known_zero(g, w.zero) ||
+        (zero->count() != 1 && zero->count() != v->shape()[0])) {
+        return w;
+    }
+    ingot::Tensor out = ingot::Tensor::empty(DType::I8, v->shape());
+    std::span<int8_t> to = out.as_mutable<int8_t>();
+    int64_t each = v->count() / zero->count();
+    for (int64_t i = 0; i < v->count(); ++i) {
+        int64_t difference = v->get_i64(i) - zero->get_i64(i / each);
+        if (difference < -128 || difference > 127) {
+            return w;
+        }
+        to[static_cast<size_t>(i)] = static_cast<int8_t>(difference);
+    }
+    return {ops::constant(g, std::move(out)), w.scale, {}};
+}
+
+bool has_const_shape(const ingot::Graph& g, Value v) {
+    const Dims& d = ops::dims(g, v);
+    return std::all_of(d.begin(), d.end(), [](const Dim& n) { return n.is_const(); });
+}
+
+/// Elements under one window of one group: w is [O, C/groups, kernel...] of known sizes.
+int64_t window_size(const ingot::Graph& g, Value w) {
+    const Dims& d = ops::dims(g, w);
+    int64_t n = 1;
+    for (size_t i = 1; i < d.size(); ++i) {
+        n *= d[i].value();
+    }
+    return n;
+}
+
+/// For weights whose shape is known only at run time: both sides widened before the product.
+Value conv_of_differences(ingot::Graph& g, const ops::Conv& a, const Quantized& x,
+                          const Quantized& w) {
+    Value wi = ops::sub(g, wide(g, w.v), leading(g, wide(g, w.zero), g.type(w.v).rank()));
+    Value xi = wide(g, x.v);
+    if (!is_known_zero(g, x.zero)) {
+        xi = ops::sub(g, xi, ops::reshape(g, wide(g, x.zero), {}));
+    }
+    return ops::conv(g, a, xi, wi);
+}
+
+/// y [N,O,positions...] less the weights' zero points times the sums of x under each window.
+Value subtract_window_sums(ingot::Graph& g, const ops::Conv& a, Value y, Value x,
+                           const Quantized& w) {
+    Shape window{a.groups};
+    for (size_t i = 1; i < ops::dims(g, w.v).size(); ++i) {
+        window.push_back(ops::dims(g, w.v)[i].value());
+    }
+    Value sums = ops::conv(g, a, x, ones(g, window));
+    int rank = g.type(w.v).rank();
+    Value zero = leading(g, wide(g, w.zero), rank - 1);
+    int64_t results = ops::dims(g, w.v)[0].value();
+    if (a.groups == 1 || a.groups == results) {
+        return ops::sub(g, y, ops::mul(g, sums, zero));
+    }
+    const Dims whole = ops::dims(g, y);
+    Dims parts = whole; // [N, groups, O/groups, positions...]
+    parts[1] = Dim(results / a.groups);
+    parts.insert(parts.begin() + 1, Dim(a.groups));
+    if (g.type(zero).rank() > 0) {
+        Dims split(static_cast<size_t>(rank), Dim(1));
+        split[0] = parts[1];
+        split[1] = parts[2];
+        zero = ops::reshape(g, zero, split);
+    }
+    Value share = ops::mul(g, ops::unsqueeze(g, sums, {2}), zero);
+    return ops::reshape(g, ops::sub(g, ops::reshape(g, y, parts), share), whole);
+}
+
 } // namespace
 
 Quantized quantized_input(const NodeContext& c, int value, int scale, int zero) {
@@ -119,33 +195,39 @@ Quantized quantized_now(ingot::Graph& g, Value x, bool each) {
     return {ops::quantize(g, {0, 0, DType::U8, true}, x, scale, zero), scale, zero};
 }
 
-Value exact_conv(ingot::Graph& g, ops::Conv a, const Quantized& x, const Quantized& w) {
+Value exact_conv(ingot::Graph& g, ops::Conv a, const Quantized& x, const Quantized& weights) {
     a.dtype = DType::I32;
-    if (!is_known_zero(g, w.zero)) {
-        int rank = g.type(w.v).rank();
-        Value wi = ops::sub(g, wide(g, w.v), leading(g, wide(g, w.zero), rank));
-        Value xi = wide(g, x.v);
-        if (!is_known_zero(g, x.zero)) {
-            xi = ops::sub(g, xi, ops::reshape(g, wide(g, x.zero), {}));
-        }
-        return ops::conv(g, a, xi, wi);
+    Quantized w = centred(g, weights);
+    bool offset_x = !is_known_zero(g, x.zero);
+    bool offset_w = !is_known_zero(g, w.zero);
+    if (offset_w && !has_const_shape(g, w.v)) {
+        return conv_of_differences(g, a, x, w);
     }
-    if (is_known_zero(g, x.zero)) {
-        return ops::conv(g, a, x.v, w.v);
-    }
-    // The border is filled with the zero point, so its share of every sum is constant.
-    Dims low(2, Dim(0));
-    Dims high(2, Dim(0));
-    low.insert(low.end(), a.low.begin(), a.low.end());
-    high.insert(high.end(), a.high.begin(), a.high.end());
-    Value zero = ops::reshape(g, x.zero, {});
-    Value padded = ops::pad(g, x.v, low, high, zero, "constant");
-    std::fill(a.low.begin(), a.low.end(), Dim(0));
-    std::fill(a.high.begin(), a.high.end(), Dim(0));
-    Value y = ops::conv(g, a, padded, w.v);
     int rank = g.type(w.v).rank();
-    Value sums = leading_sums(g, w.v);
-    return ops::sub(g, y, leading(g, ops::mul(g, sums, wide(g, zero)), rank - 1));
+    Value in = x.v;
+    Value zero;
+    if (offset_x) {
+        // The border is filled with the zero point, so its share of every sum is constant.
+        zero = ops::reshape(g, x.zero, {});
+        Dims low(2, Dim(0));
+        Dims high(2, Dim(0));
+        low.insert(low.end(), a.low.begin(), a.low.end());
+        high.insert(high.end(), a.high.begin(), a.high.end());
+        in = ops::pad(g, x.v, low, high, zero, "constant");
+        std::fill(a.low.begin(), a.low.end(), Dim(0));
+        std::fill(a.high.begin(), a.high.end(), Dim(0));
+        zero = wide(g, zero);
+    }
+    Value y = ops::conv(g, a, in, w.v);
+    Value sums = offset_x ? leading_sums(g, w.v) : Value{};
+    if (offset_w) {
+        y = subtract_window_sums(g, a, y, in, w);
+        if (offset_x) {
+            Value window = ops::scalar(g, DType::I32, static_cast<double>(window_size(g, w.v)));
+            sums = ops::sub(g, sums, ops::mul(g, leading(g, wide(g, w.zero), 1), window));
+        }
+    }
+    return offset_x ? ops::sub(g, y, leading(g, ops::mul(g, sums, zero), rank - 1)) : y;
 }
 
 Value exact_matmul(ingot::Graph& g, const Quantized& a, const Quantized& b) {
