@@ -211,6 +211,13 @@ Choice vectorized(const Problem& p, const Rows& s) {
     return c;
 }
 
+/// Microseconds that further waves of blocks add, where blocks do not all run at once.
+double waves_us(int64_t blocks, int threads, const Arch& arch) {
+    constexpr double wave = 1.7; // measured: a block's latency from load to store
+    int64_t at_once = int64_t{arch.sms} * std::max(1, arch.threads_per_sm / threads);
+    return wave * static_cast<double>(std::max<int64_t>(0, div_up(blocks, at_once) - 1));
+}
+
 double cost_us(const Rows& s, const Choice& c, const Arch& arch) {
     auto n = static_cast<double>(s.row.arg.count);
     double row = 2 * n * static_cast<double>(bytes_of(s.x.dtype));
@@ -238,6 +245,7 @@ double cost_us(const Rows& s, const Choice& c, const Arch& arch) {
     double alone = element_us * c.vector * std::ceil(n / (c.vector * c.threads));
     double shared = block_bytes_us(arch, div_up(rows, together), together * row);
     return (c.threads > 32 ? 2.8 : 2.4) + (s.row.axes > 1 ? 0.3 : 0) +
+           waves_us(div_up(rows, together), c.block, arch) +
            std::max(alone, shared * (1 + 0.05 * idle));
 }
 

@@ -81,6 +81,12 @@ DEVICE C closing(C sum, i64 n, C epsilon) { // b of `finished`
 DEVICE bool in_use(int c, int count) {
     return c == 0 || c * (G * V) < count;
 }
+/// Scale and bias are loaded together with x where they take few registers.
+#define EARLY (SV && PARTS == 0 && PER * (sizeof(S) + sizeof(B)) <= 96)
+/// Element k of vector c. Vectors without elements are zero, for softmax minus infinity.
+DEVICE C value(const Pack<T, V>* held, int c, int k, int own) {
+    return AFFINE || c * (G * V) < own ? (C)widen(held[c].v[k]) : -(C)ingot_inf();
+}
 KERNEL void __launch_bounds__(NT, 1)
     norm_rows(const T* __restrict__ x, OUT* __restrict__ out, const S* __restrict__ scale,
               const B* __restrict__ bias, Nest kept, Nest row, C epsilon, C* stats EPI_PARAMS) {
@@ -93,24 +99,31 @@ KERNEL void __launch_bounds__(NT, 1)
     const int own = inside ? count - lane * V : 0; // vector c has elements where c * G * V < own
     i64 base[NV], at[NV];
     locate<KR, NV>(kept, inside ? r : 0, base);
-    C v[PER];
-    const C fill = AFFINE ? (C)0 : -(C)ingot_inf();
+    Pack<T, V> held[PER / V];
 #pragma unroll
     for (int c = 0; c < PER / V; c++) {
-        if (!in_use(c, count))
-            continue;
+        held[c] = {};
         if (c * (G * V) < own) {
             in_row(row, begin + (c * G + lane) * V, at);
-            Pack<T, V> p = *(const Pack<T, V>*)(x + base[0] + at[0]);
-#pragma unroll
-            for (int k = 0; k < V; k++)
-                v[c * V + k] = (C)widen(p.v[k]);
-        } else {
-#pragma unroll
-            for (int k = 0; k < V; k++)
-                v[c * V + k] = fill;
+            held[c] = *(const Pack<T, V>*)(x + base[0] + at[0]);
         }
     }
+#if SV
+    Pack<S, V> ps[EARLY ? PER / V : 1];
+    Pack<B, V> pb[EARLY ? PER / V : 1];
+#pragma unroll
+    for (int c = 0; c < (EARLY ? PER / V : 0); c++) {
+        ps[c] = {};
+        pb[c] = {};
+        if (c * (G * V) < own) {
+            in_row(row, begin + (c * G + lane) * V, at);
+            ps[c] = *(const Pack<S, V>*)(scale + base[2] + at[2]);
+            if (bias)
+                pb[c] = *(const Pack<B, V>*)(bias + base[3] + at[3]);
+        }
+    }
+#endif
+    const C fill = AFFINE ? (C)0 : -(C)ingot_inf();
     C a = fill, sum = (C)0, b;
 #if PARTS == 2
     a = stats[r * 2];
@@ -124,7 +137,7 @@ KERNEL void __launch_bounds__(NT, 1)
                     continue;
 #pragma unroll
                 for (int k = 0; k < V; k++)
-                    a += v[c * V + k];
+                    a += value(held, c, k, own);
             }
             a = total<AddOf>(a) / (C)count;
         }
@@ -135,7 +148,7 @@ KERNEL void __launch_bounds__(NT, 1)
             const bool real = OP == 3 || c * (G * V) < own;
 #pragma unroll
             for (int k = 0; k < V; k++) {
-                C d = v[c * V + k] - a;
+                C d = value(held, c, k, own) - a;
                 sum += real ? d * d : (C)0;
             }
         }
@@ -146,7 +159,7 @@ KERNEL void __launch_bounds__(NT, 1)
                 continue;
 #pragma unroll
             for (int k = 0; k < V; k++)
-                a = MaxOf::of(a, v[c * V + k]);
+                a = MaxOf::of(a, value(held, c, k, own));
         }
         a = total<MaxOf>(a);
 #pragma unroll
@@ -155,7 +168,7 @@ KERNEL void __launch_bounds__(NT, 1)
                 continue;
 #pragma unroll
             for (int k = 0; k < V; k++)
-                sum += ingot_exp(v[c * V + k] - a);
+                sum += ingot_exp(value(held, c, k, own) - a);
         }
     }
     sum = total<AddOf>(sum);
@@ -181,24 +194,26 @@ KERNEL void __launch_bounds__(NT, 1)
         Pack<OUT, V> o;
         i64 to = at[1];
 #if SV
-        Pack<S, V> ps = *(const Pack<S, V>*)(scale + at[2]);
-        Pack<B, V> pb;
-        if (bias)
-            pb = *(const Pack<B, V>*)(bias + at[3]);
+        const int e = EARLY ? c : 0;
+        if (!EARLY) {
+            ps[0] = *(const Pack<S, V>*)(scale + at[2]);
+            if (bias)
+                pb[0] = *(const Pack<B, V>*)(bias + at[3]);
+        }
 #endif
 #pragma unroll
         for (int k = 0; k < V; k++) {
             C s = (C)1, t = (C)0;
 #if SV
-            s = (C)widen(ps.v[k]);
+            s = (C)widen(ps[e].v[k]);
             if (bias)
-                t = (C)widen(pb.v[k]);
+                t = (C)widen(pb[e].v[k]);
 #elif AFFINE
             s = (C)widen(scale[at[2]]);
             if (bias)
                 t = (C)widen(bias[at[3]]);
 #endif
-            o.v[k] = epilogue((R)finished(v[c * V + k], a, b, s, t), at EPI_PASS);
+            o.v[k] = epilogue((R)finished(value(held, c, k, own), a, b, s, t), at EPI_PASS);
 #pragma unroll
             for (int w = 0; w < NV; w++)
                 at[w] += row.strides[w][LR - 1];
