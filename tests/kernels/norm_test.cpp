@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <limits>
 #include <set>
 
@@ -115,6 +116,23 @@ TEST(LayerNorm, NeighbouringSizesShareKernels) {
     EXPECT_EQ(texts.size(), 1U);
 }
 
+/// A block a row takes many waves of blocks, a warp a row one.
+TEST(LayerNorm, ManyRowsTakeAWarpEach) {
+    for (const char* t : {"320", "640", "768"}) {
+        std::string size = str("f16[", t, "]");
+        auto best = [&](const char* rows) {
+            return tactic_names(
+                       layer_graph(str("f16[", rows, ",", t, "]"), size.c_str(), size.c_str(), -1))
+                .front();
+        };
+        EXPECT_EQ(best("8192"), "registers_32x24") << t;
+        EXPECT_EQ(best("2048"), "registers_32x24") << t;
+    }
+    std::vector<std::string> wide =
+        tactic_names(layer_graph("f16[8192,1280]", "f16[1280]", "f16[1280]", -1));
+    EXPECT_EQ(wide.front(), "registers_32x40");
+}
+
 TEST(GroupNorm, Forms) {
     sweep(group_graph("f32[2,8,5,6]", 2));
     sweep(group_graph("f16[2,16,8,8]", 4));
@@ -151,6 +169,49 @@ TEST(GroupNorm, ChannelsLast) {
     sweep(group_graph("f16[3,64,36]", 8), o);
 }
 
+TEST(GroupNorm, SlicesInRegisters) {
+    FamilyOptions o;
+    o.orders = {{0, 2, 3, 1}};
+    o.tactic = "cluster";
+    o.low = 90;
+    o.high = 110;
+    // Groups of 10, 20, 40, 30 and 5 channels; blocks of one pixel, and of none.
+    for (const char* t :
+         {"f16[2,320,13,11]", "bf16[3,640,7,9]", "f16[2,1280,5,5]", "f16[1,960,9,7]",
+          "f32[2,160,29,31]", "f32[1,320,3,3]", "f16[1,320,40,41]"}) {
+        FamilyRun r = expect_family(group_graph(t, 32), o);
+        ASSERT_EQ(r.texts.size(), 1U) << t;
+        EXPECT_EQ(r.texts[0].find("#define PACKS 0"), std::string::npos) << t;
+    }
+    // The most vectors of a thread.
+    for (const char* t : {"f16[1,40,64,64]", "bf16[1,40,64,72]", "f32[1,20,64,64]"}) {
+        FamilyRun r = expect_family(group_graph(t, 4), o);
+        EXPECT_NE(r.texts.at(0).find("#define PACKS 6"), std::string::npos) << t;
+    }
+    o.cc = 80; // a block alone
+    expect_family(group_graph("f16[2,320,13,11]", 32), o);
+    o.cc = 90;
+    // A slice that is too large for registers stays in shared memory.
+    FamilyRun r = expect_family(group_graph("f16[1,64,100,100]", 16), o);
+    ASSERT_EQ(r.texts.size(), 1U);
+    EXPECT_NE(r.texts[0].find("#define PACKS 0"), std::string::npos);
+}
+
+TEST(GroupNorm, InfinityStaysInItsGroup) {
+    FamilyOptions o;
+    o.orders = {{0, 2, 3, 1}};
+    o.tactic = "cluster";
+    Tensor x = random_elements(DType::F16, {2, 320, 4, 5}, 3);
+    constexpr int64_t channel = 14; // group 1 shares its first column with group 0
+    x.set_f64(channel * 20 + 7, std::numeric_limits<double>::infinity());
+    o.inputs = {x};
+    FamilyRun r = expect_family(group_graph("f16[2,320,4,5]", 32), o);
+    ASSERT_EQ(r.results.size(), 1U);
+    for (int64_t i = 0; i < 2 * 320 * 20; ++i) {
+        ASSERT_EQ(std::isnan(r.results[0].get_f64(i)), i >= 200 && i < 400) << i;
+    }
+}
+
 TEST(GroupNorm, ChoosesByParallelism) {
     FamilyOptions o;
     o.orders = {{0, 2, 3, 1}};
@@ -179,6 +240,23 @@ TEST(GroupNorm, ChannelsLastThenSilu) {
     o.orders = {{0, 2, 3, 1}};
     o.tolerance = 1e-2;
     sweep(g, o);
+}
+
+TEST(GroupNorm, SlicesInRegistersThenSilu) {
+    Graph g;
+    Value a = g.add_input("a", parse_type("f16[1,40,64,64]"));
+    Value s = g.add_input("s", parse_type("f16[40]"));
+    Value b = g.add_input("b", parse_type("f16[40]"));
+    Value y = ops::group_norm(g, {4, 1e-5}, a, s, b);
+    Expr e;
+    int x = e.in(0, DType::F16);
+    e.op(ExprOp::Mul, x, e.op(ExprOp::Sigmoid, x));
+    g.add_output("y", ops::map(g, e, DType::F16, std::array{y}));
+    FamilyOptions o;
+    o.orders = {{0, 2, 3, 1}};
+    o.tactic = "cluster";
+    o.tolerance = 2e-3;
+    expect_family(g, o);
 }
 
 TEST(GroupNorm, ThenSilu) {

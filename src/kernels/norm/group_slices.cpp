@@ -16,6 +16,9 @@ constexpr int64_t head_bytes = 1024; // before the vectors in shared memory
 constexpr int64_t most_warps = 16;
 constexpr int64_t most_groups = 32; // of a slice
 constexpr int64_t blocks_per_sm = 4;
+constexpr int64_t most_packs = 6; // of a thread, in registers; of 8 some spill
+/// Shared memory of the form in registers: merged, all, sums.
+constexpr int64_t registers_shared = 256 + 4096 + 8192;
 
 /// `struct Slices` of group_slices.cuh.
 struct SlicesArg {
@@ -36,6 +39,11 @@ struct Slices {
     }
     int64_t threads(int64_t part) const {
         return 32 * vectors * std::min(most_warps / vectors, div_up(part, 32));
+    }
+    /// Vectors of a thread that keeps them in registers.
+    int64_t packs(int64_t part) const { return div_up(part, threads(part) / vectors); }
+    double elements(int64_t part) const {
+        return static_cast<double>(part * vectors * shape.vector);
     }
     double bytes(int64_t part) const { return static_cast<double>(part * vectors * 16); }
 };
@@ -92,21 +100,37 @@ struct TwoLaunches : NoParameters {
 /// The blocks of a slice are a cluster; nullopt where they do not fit.
 struct OneCut {
     int64_t cluster = 1;
-    int64_t part = 0; // pixels of a block
+    int64_t part = 0;  // pixels of a block
+    int64_t packs = 0; // of a thread in registers; 0: the slice is in shared memory
     double us = 0;
 };
+double one_launch_us(const Slices& s, const OneCut& c, const Arch& arch) {
+    int64_t blocks = s.shape.images * s.slices * c.cluster;
+    double copy = block_bytes_us(arch, blocks, 2 * s.bytes(c.part));
+    if (c.packs == 0) {
+        constexpr double in_cluster = 1.9; // measured
+        return 2.6 + (c.cluster > 1 ? 0.6 + in_cluster * copy : copy);
+    }
+    // About 19 instructions an element, which 128 lanes of an SM issue after the loads arrive.
+    constexpr double element_clocks = 0.15;
+    double clocks =
+        static_cast<double>(div_up(blocks, arch.sms)) * s.elements(c.part) * element_clocks;
+    return 2.4 + (c.cluster > 1 ? 0.5 : 0) + copy + clocks / (arch.clock_ghz * 1000);
+}
 std::optional<OneCut> one_launch(const Slices& s, const Arch& arch) {
     std::optional<OneCut> best;
     for (int64_t cluster = 1; cluster <= (arch.has_cluster() ? 8 : 1); cluster *= 2) {
-        int64_t part = div_up(s.shape.pixels, cluster);
-        if (s.shared(part) > arch.shared_per_block) {
+        OneCut c{cluster, div_up(s.shape.pixels, cluster), 0, 0};
+        int64_t packs = s.packs(c.part);
+        c.packs = packs <= most_packs ? most_packs : 0; // one text for all
+        if (c.packs == 0 && s.shared(c.part) > arch.shared_per_block) {
             continue;
         }
-        double copy = block_bytes_us(arch, s.shape.images * s.slices * cluster, 2 * s.bytes(part));
-        constexpr double in_cluster = 1.9; // measured
-        double us = 2.6 + (cluster > 1 ? 0.6 + in_cluster * copy : copy);
-        if (!best || us < best->us) {
-            best = {cluster, part, us};
+        c.us = one_launch_us(s, c, arch);
+        // Registers spare two passes over shared memory, which the model of these does not count.
+        bool more = best && (c.packs > 0) != (best->packs > 0);
+        if (!best || (more ? c.packs > 0 : c.us < best->us)) {
+            best = c;
         }
     }
     return best;
@@ -132,13 +156,17 @@ class Emitter {
 public:
     Emitter(const Problem& p, const Slices& s) : p_(p), s_(s), epilogue_(make_row_epilogue(p, 4)) {}
 
-    Launch launch(int phase, int64_t part, int64_t share) const {
+    Launch launch(int phase, int64_t part, int64_t share, int64_t packs = 0) const {
         const GroupShape& shape = s_.shape;
         Launch l;
         Defines d;
         d.add("PHASE", phase).add("T", c_type(shape.x.dtype)).add("V", shape.vector);
         if (phase != 1) {
             d.add("S", c_type(shape.scale.dtype)).add("B", c_type(shape.bias.dtype));
+        }
+        d.add("PACKS", packs);
+        if (phase != 1) {
+            d.add("SV", packs > 0 && scale_vectors() ? 1 : 0);
         }
         d.add("CLUSTER", phase == 0 && p_.arch.has_cluster() ? 1 : 0);
         l.program = {{"types", "math", "loops"},
@@ -148,7 +176,7 @@ public:
         l.entry = phase == 1 ? "group_slice_stats" : "group_slices";
         l.block = static_cast<int>(s_.threads(part));
         l.grid = {div_up(shape.pixels, part), s_.slices, shape.images};
-        l.shared = phase == 2 ? head_bytes : s_.shared(part);
+        l.shared = packs > 0 ? registers_shared : phase == 2 ? head_bytes : s_.shared(part);
         l.args.pointer(shape.x);
         if (phase == 1) {
             l.args.scratch(0).value(arg(part, share));
@@ -170,6 +198,13 @@ public:
     }
 
 private:
+    bool scale_vectors() const {
+        const GroupShape& shape = s_.shape;
+        auto vectors = [&](const Operand& o, int64_t step) {
+            return step == 1 && o.view.offset % shape.vector == 0;
+        };
+        return vectors(shape.scale, shape.scale_step()) && vectors(shape.bias, shape.bias_step());
+    }
     SlicesArg arg(int64_t part, int64_t share) const {
         const GroupShape& shape = s_.shape;
         auto narrow = [](int64_t v) { return static_cast<int32_t>(v); };
@@ -220,7 +255,7 @@ std::optional<Emitted> emit_group_slices(const Problem& p, const Tactic& t) {
         std::optional<OneCut> one = one_launch(s, p.arch);
         CHECK(one, "a slice does not fit a cluster");
         // The last blocks of a cluster may have no pixels.
-        Launch l = e.launch(0, one->part, one->part);
+        Launch l = e.launch(0, one->part, one->part, one->packs);
         l.cluster = static_cast<int>(one->cluster);
         l.grid[0] = one->cluster;
         out.launches.push_back(std::move(l));

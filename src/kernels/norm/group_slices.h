@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // group_norm with channels innermost in memory, by slices of the channels: in one launch where the
-// shared memory of a cluster holds a slice of an image, else in two.
+// registers or the shared memory of a cluster hold a slice of an image, else in two.
 #pragma once
 
 #include "kernels/family.h"
