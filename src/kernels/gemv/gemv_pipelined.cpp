@@ -82,8 +82,6 @@ double cost_us(const Contraction& c, int64_t stages, int64_t per_sm, const Arch&
 template <class P>
 void add_tactics(std::vector<Tactic>& out, const Contraction& c, double before_us,
                  const Arch& arch) {
-    // If possible, two blocks of the first size fit an SM, so that the next kernel's columns load
-    // early.
     int few = shared_bytes(c, 3) <= arch.shared_per_block ? 3 : 2;
     for (PipelinedGemv g : {PipelinedGemv{few, 1}, {few, 2}, {6, 1}, {few, 8}}) {
         bool small = units_of(c) < int64_t{g.blocks_per_sm} * arch.sms * pipeline_warps;
@@ -120,6 +118,9 @@ Emitted emit(const Contraction& c, const RowNorm* norm, const PipelinedGemv& par
     l.entry = "gemv_pipelined";
     l.grid = {shares.blocks, 1, 1};
     l.shared = shared_bytes(c, stages);
+    if (parameters.blocks_per_sm == 1) {
+        l.shared = std::max(l.shared, arch.shared_of_a_lone_block());
+    }
     l.args.pointer(c.a).pointer(c.b).pointer(c.out).i32(stages).i32(shares.per_warp);
     l.args.i32(c.b_constant ? 1 : 0);
     add_norm_args(l.args, norm);

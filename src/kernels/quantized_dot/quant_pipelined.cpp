@@ -237,8 +237,7 @@ std::string defines_of(const QuantShape& s, const RowNorm* norm, const StoreText
                "\n#define MAP_VALUES ", values, "\n#define MAP_PASS ", pass, "\n");
 }
 
-/// The most stages that leave room for the next kernel's first tiles: otherwise chains of products
-/// took 3 us more each.
+/// As many stages as half an SM holds: more of them took 3 us more for each product of a chain.
 int64_t stages_of(const QuantShape& s, const Arch& arch) {
     int64_t half = arch.shared_per_sm / 2 - 1024;
     int64_t room = std::min(half, arch.shared_per_block) - shared_bytes(s, 0);
@@ -293,6 +292,9 @@ Emitted emit_tiles(const QuantShape& s, const RowNorm* norm, const TileShare& pa
     l.entry = "quant_pipelined";
     l.grid = {shares.blocks, 1, 1};
     l.shared = shared_bytes(s, stages);
+    if (parameters.blocks_per_sm == 1) {
+        l.shared = std::max(l.shared, arch.shared_of_a_lone_block());
+    }
     l.args.pointer(c.a).map(c.b, weight_map(s));
     bool constant = c.b_constant && (!s.scaled || s.scale.constant) &&
                     (!s.zero || s.zero->constant) && (norm == nullptr || norm->constant);
