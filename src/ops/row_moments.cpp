@@ -59,8 +59,9 @@ Values expand_moment_norm(Graph& g, const MomentNorm& a, std::span<const Value> 
     Value means = part(0);
     Value mean = reduce_mean(g, means, {last}, true);
     Value away = sub(g, means, mean);
+    const int64_t chunk = n / *chunks;
     Value between =
-        mul(g, reduce_sum(g, mul(g, away, away), {last}, true), static_cast<double>(n / *chunks));
+        mul(g, reduce_sum(g, mul(g, away, away), {last}, true), static_cast<double>(chunk));
     Value squares = add(g, reduce_sum(g, part(1), {last}, true), between);
     Value deviation = sqrt(g, add(g, div(g, squares, static_cast<double>(n)), a.epsilon));
     return {cast(g, div(g, sub(g, x, mean), deviation), t.dtype)};
