@@ -179,7 +179,9 @@ TEST(HostileMemory, DenseModelsTakeNoMoreThanTheirBudget) {
         const std::string limit = str("needs more than ", (size_t{512} << 20) + 2 * bytes.size(),
                                       " bytes of memory; the limit is 512 MiB and twice the "
                                       "file's ",
-                                      bytes.size(), " bytes. Store numbers as initializers");
+                                      bytes.size(),
+                                      " bytes. Store numbers as initializers, drop "
+                                      "unused value_info and metadata, or split the model");
         if (is_over) {
             EXPECT_EQ(told.find(limit) != std::string::npos, *is_over) << told;
         }
