@@ -271,7 +271,7 @@ TEST(Gemm, Bias) {
     sweep(with_ending({.operands = {"f16[72]"}}, ExprOp::Erf));
 }
 
-TEST(Gemm, BlocksThatStay) {
+TEST(Gemm, PersistentBlocks) {
     // More tiles than 132 SMs have warpgroups; the pipeline continues across tiles.
     FamilyOptions options;
     Ending e = {.extents = {17000, 24, 200}, .operands = {"f16[17000,1]"}};
@@ -404,7 +404,7 @@ TEST(Gemm, PrefersTheRightTactic) {
     EXPECT_FALSE(best({49, 512, 4608}, 90).ends_with("_s1"));
 }
 
-TEST(Dot, DeepProductsOfFewBlocksFillAnSm) {
+TEST(Dot, LongProductsOfFewBlocksFillAnSm) {
     auto stages = [](const std::string& text) {
         size_t at = text.find("#define ST ");
         return at == std::string::npos ? 0 : std::stoi(text.substr(at + 11));

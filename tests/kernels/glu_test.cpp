@@ -240,7 +240,7 @@ TEST(Glu, BatchesGapsAndOrders) {
     }
 }
 
-TEST(Glu, BlocksThatStay) {
+TEST(Glu, PersistentBlocks) {
     FamilyOptions options;
     for (const char* tactic : {"wgmma_128x128_pp", "wgmma_128x160_pp"}) {
         options.tactic = tactic;

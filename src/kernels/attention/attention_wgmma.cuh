@@ -12,7 +12,8 @@
 #define THREADS (128 * WG + 128)
 constexpr int slabs = (D + 63) / 64; // of 64 columns: rows of 128 bytes, swizzled
 constexpr int q_slab = 64 * 128, slab = BN * 128, tile_bytes = slabs * slab;
-constexpr int ring_at = (1 + LOOP) * WG * slabs * q_slab, bias_at = ring_at + ST * tile_bytes;
+constexpr int pipeline_at = (1 + LOOP) * WG * slabs * q_slab,
+              bias_at = pipeline_at + ST * tile_bytes;
 constexpr int bars_at = bias_at + STAGED * ST * BN * 4;
 
 /// Rows [m0, m0 + BM) of group g in batch z, and keys [first, last).
@@ -70,7 +71,7 @@ DEVICE void read_mask(M* y, const M* mask, const Attn& a, int key) {
 DEVICE void load_tiles(const TensorMap* map_k, const TensorMap* map_v, const M* mask, u8* memory,
                        const Attn& a, const Tile& t, Place& p) {
     int lane = threadIdx.x & 31, first = t.first, steps = t.steps();
-    u32 ring = smem_addr(memory) + ring_at, bars = smem_addr(memory) + bars_at;
+    u32 pipeline = smem_addr(memory) + pipeline_at, bars = smem_addr(memory) + bars_at;
 #if STAGED
     mask += t.z * a.m[0] + (i64)t.g * a.share * a.m[1];
     M y[lane_keys];
@@ -102,7 +103,7 @@ DEVICE void load_tiles(const TensorMap* map_k, const TensorMap* map_v, const M* 
             mbar_expect(full, tile_bytes);
 #pragma unroll
             for (int s = 0; s < slabs; s++)
-                tma_load4(ring + p.slot * tile_bytes + s * slab, values ? map_v : map_k, s * 64,
+                tma_load4(pipeline + p.slot * tile_bytes + s * slab, values ? map_v : map_k, s * 64,
                           key, t.g, t.z, full);
         }
         p.next();
@@ -111,7 +112,7 @@ DEVICE void load_tiles(const TensorMap* map_k, const TensorMap* map_v, const M* 
 
 struct Consumer {
     u8* rows; // of q, then of results
-    u32 ring, bars;
+    u32 pipeline, bars;
     Place place;
     DEVICE int wait() {
         int slot = place.slot;
@@ -124,14 +125,14 @@ struct Consumer {
             mbar_arrive(bars + 8 * (ST + slot));
     }
     DEVICE void scores(float* s, int slot) const {
-        u64 x = wgmma_desc(smem_addr(rows)), y = wgmma_desc(ring + slot * tile_bytes);
+        u64 x = wgmma_desc(smem_addr(rows)), y = wgmma_desc(pipeline + slot * tile_bytes);
 #pragma unroll
         for (int d = 0; d < D / 16; d++)
             wgmma<BN>(s, x + (d / 4 * q_slab + d % 4 * 32) / 16,
                       y + (d / 4 * slab + d % 4 * 32) / 16, d > 0);
     }
     DEVICE void add_values(float* o, const u32 (*p)[4], int slot) const {
-        u64 y = rows_desc(ring + slot * tile_bytes);
+        u64 y = rows_desc(pipeline + slot * tile_bytes);
 #pragma unroll
         for (int j = 0; j < BN / 16; j++)
             wgmma_ra<D, 1>(o, p[j], y + j * 2048 / 16, 1);
@@ -336,7 +337,7 @@ KERNEL void __launch_bounds__(THREADS, PER_SM)
     }
     regs_inc<REGS>();
     grid_wait();
-    Consumer c = {memory + wg * slabs * q_slab, base + ring_at, bars, {0, 0}};
+    Consumer c = {memory + wg * slabs * q_slab, base + pipeline_at, bars, {0, 0}};
     load_q(Q, smem_addr(c.rows), a, Tile(a, first));
     int turn = WG * slabs * q_slab;
 #pragma unroll 1

@@ -7,8 +7,8 @@
 // tile and sum in a fixed order. CENTRED: the sums are divided by the deviation of their row of A
 // (the root of its variance plus `epsilon`), of which a block has the whole depth. MERGED: the same
 // by the moments of A's rows, which another kernel has left; factors lie at byte `factors_at` of
-// shared memory. The finished tile lies at byte `tile_at`, which is 0, in the ring's place, or
-// behind the barriers. EARLY: the epilogue's operands are read before the main loop.
+// shared memory. The finished tile lies at byte `tile_at`, which is 0, in the place of the pipeline
+// stages, or behind the barriers. EARLY: the epilogue's operands are read before the main loop.
 constexpr int tile_bytes = tile_m * tile_pitch * 4, depth = 4;
 constexpr int end_bytes = tile_bytes + (EARLY ? 0 : depth * 40 * consumers); // of two operands
 constexpr int bar_at = ST * stage_bytes > end_bytes ? ST* stage_bytes : end_bytes;
@@ -21,8 +21,8 @@ constexpr int bar_at = ST * stage_bytes > end_bytes ? ST* stage_bytes : end_byte
 
 #if RESIDENT
 /// One thread loads both operands; B goes first where it is constant.
-DEVICE void produce_both(LoadA& load_a, LoadB& load_b, int bytes_a, u32 ring, u32 full, int begin,
-                         int end, bool b_constant) {
+DEVICE void produce_both(LoadA& load_a, LoadB& load_b, int bytes_a, u32 pipeline, u32 full,
+                         int begin, int end, bool b_constant) {
     int first = begin;
 #pragma unroll 1
     for (int pass = b_constant ? 0 : 1; pass < 2; pass++) {
@@ -32,19 +32,19 @@ DEVICE void produce_both(LoadA& load_a, LoadB& load_b, int bytes_a, u32 ring, u3
             grid_wait();
 #pragma unroll 1
         for (int k = begin; k < last; k++) {
-            u32 bar = full + 8 * stage, at = ring + stage * stage_bytes;
+            u32 bar = full + 8 * stage, at = pipeline + stage * stage_bytes;
             mbar_wait(full + 8 * (ST + stage), phase);
             if (pass == 0 || k >= first) {
-                mbar_expect(bar, DEEP * slab_b);
+                mbar_expect(bar, K_BLOCKS * slab_b);
 #pragma unroll
-                for (int d = 0; d < DEEP; d++)
-                    load_b(at + DEEP * slab_a + d * slab_b, k * DEEP + d, bar);
+                for (int d = 0; d < K_BLOCKS; d++)
+                    load_b(at + K_BLOCKS * slab_a + d * slab_b, k * K_BLOCKS + d, bar);
             }
             if (pass == 1) {
-                mbar_expect(bar, DEEP * bytes_a);
+                mbar_expect(bar, K_BLOCKS * bytes_a);
 #pragma unroll
-                for (int d = 0; d < DEEP; d++)
-                    load_a(at + d * slab_a, k * DEEP + d, bar);
+                for (int d = 0; d < K_BLOCKS; d++)
+                    load_a(at + d * slab_a, k * K_BLOCKS + d, bar);
             }
             if (++stage == ST) {
                 stage = 0;
@@ -75,7 +75,7 @@ KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), BLOCKS)
                float epsilon, i32 tile_at A_MOMENTS CONV_PARAMS,
                const __grid_constant__ Geometry g EPI_PARAMS) {
     SHARED(memory);
-    u32 ring = smem_addr(memory), full = ring + bar_at;
+    u32 pipeline = smem_addr(memory), full = pipeline + bar_at;
     int tid = threadIdx.x, group = tid >> 7;
     if (tid == 0) {
         for (int i = 0; i < ST; i++) {
@@ -98,7 +98,7 @@ KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), BLOCKS)
         if (tid == consumers) {
             prefetch_map(&map_a);
             prefetch_map(&map_b);
-            produce_both(load_a, load_b, bytes_a, ring, full, begin, end, b_constant != 0);
+            produce_both(load_a, load_b, bytes_a, pipeline, full, begin, end, b_constant != 0);
         }
 #else
         if (NC == 2)
@@ -107,12 +107,12 @@ KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), BLOCKS)
         if (tid == consumers) {
             prefetch_map(&map_a);
             grid_wait();
-            produce<slab_a>(load_a, bytes_a, ring, full, begin, end, turn);
+            produce<slab_a>(load_a, bytes_a, pipeline, full, begin, end, turn);
         } else if (tid == consumers + 32) {
             prefetch_map(&map_b);
             if (!b_constant)
                 grid_wait();
-            produce<slab_b>(load_b, slab_b, ring + DEEP * slab_a, full, begin, end, turn);
+            produce<slab_b>(load_b, slab_b, pipeline + K_BLOCKS * slab_a, full, begin, end, turn);
         }
 #ifdef MERGED
         else if (tid >= consumers + 64) {
@@ -146,11 +146,11 @@ KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), BLOCKS)
     Sums sums;
 #ifdef CENTRED
     RowDeviations deviations(memory, warp, lane, (int)g.k);
-    accumulate<false>(sums, ring, full, begin, end, group * (MB * 8192), lane, Turn(), 0,
+    accumulate<false>(sums, pipeline, full, begin, end, group * (MB * 8192), lane, Turn(), 0,
                       deviations);
 #else
     (void)epsilon;
-    accumulate<false>(sums, ring, full, begin, end, group * (MB * 8192), lane, Turn(), 0);
+    accumulate<false>(sums, pipeline, full, begin, end, group * (MB * 8192), lane, Turn(), 0);
 #endif
     end_main_loop();
 #if !EARLY
@@ -164,7 +164,7 @@ KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), BLOCKS)
 #endif
     float* tile = (float*)(memory + tile_at);
     if (tile_at == 0)
-        sync_some(1, consumers); // the ring is free
+        sync_some(1, consumers); // the stages are free
     stage_tile(tile, sums, group * (64 * MB) + warp * 16, lane);
 #if EARLY
     if (splits > 1) {

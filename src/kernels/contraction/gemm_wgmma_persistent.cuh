@@ -17,7 +17,7 @@ constexpr int wide = MB * BN < 384 ? 32 : 16, chunks = BN / wide;
 constexpr int panel_bytes = tile_m * 128;
 constexpr int panel_at = ST * stage_bytes;
 constexpr int bar_at = panel_at + 2 * buffers * panel_bytes;
-static_assert(PING_PONG && NC == 2 && BN % 32 == 0 && DEEP == 1 && TAIL == (BN % 64 != 0),
+static_assert(PING_PONG && NC == 2 && BN % 32 == 0 && K_BLOCKS == 1 && TAIL == (BN % 64 != 0),
               "two warpgroups, whole panels but for the last");
 
 /// Maps of a matrix that is read or written by panels; `tail` is the last panel's where TAIL.
@@ -281,7 +281,8 @@ KERNEL void __launch_bounds__(consumers + 128, 1)
                           i32 b_constant, i32 a_batched, i32 b_batched A_MOMENTS CONV_PARAMS,
                           const __grid_constant__ Geometry g EPI_PARAMS) {
     SHARED(memory);
-    u32 ring = smem_addr(memory), full = ring + bar_at, turns = full + 16 * ST, ends = turns + 16;
+    u32 pipeline = smem_addr(memory), full = pipeline + bar_at, turns = full + 16 * ST,
+        ends = turns + 16;
     int tid = threadIdx.x, group = tid >> 7, lane = tid & 31;
     if (tid == 0) {
         for (int i = 0; i < ST; i++) {
@@ -313,7 +314,7 @@ KERNEL void __launch_bounds__(consumers + 128, 1)
             for (u32 t = tiles.first; t < tiles.end; t += gridDim.x) {
                 Place at = place_of(t, g, patch);
                 LoadA load(&map_a, at, 0, a_batched, patch);
-                produce<slab_a>(load, bytes, ring, full, 0, all, turn);
+                produce<slab_a>(load, bytes, pipeline, full, 0, all, turn);
             }
         } else if (role == 1) {
             prefetch_map(&map_b);
@@ -324,7 +325,7 @@ KERNEL void __launch_bounds__(consumers + 128, 1)
             for (u32 t = tiles.first; t < tiles.end; t += gridDim.x) {
                 Place at = place_of(t, g, patch);
                 LoadB load(&map_b, at, 0, b_batched, patch);
-                produce<slab_b>(load, slab_b, ring + slab_a, full, 0, all, turn);
+                produce<slab_b>(load, slab_b, pipeline + slab_a, full, 0, all, turn);
             }
         } else {
             PanelMaps out{&map_out, &map_out}, x{nullptr, nullptr};
@@ -339,14 +340,14 @@ KERNEL void __launch_bounds__(consumers + 128, 1)
 #endif
             grid_wait();
             int of = role - 2;
-            send_panels(ring + panel_at + of * buffers * panel_bytes, ends + of * buffers * 16, of,
-                        out, x, g, patch);
+            send_panels(pipeline + panel_at + of * buffers * panel_bytes, ends + of * buffers * 16,
+                        of, out, x, g, patch);
         }
         return;
     }
     regs_inc<multiply_registers>();
     int warp = (tid >> 5) & 3;
-    u32 memory_of = ring + panel_at + group * buffers * panel_bytes,
+    u32 memory_of = pipeline + panel_at + group * buffers * panel_bytes,
         mine = ends + group * buffers * 16;
     Tiles tiles(group, g, patch);
     int i = 0; // of this warpgroup's tiles
@@ -368,7 +369,7 @@ KERNEL void __launch_bounds__(consumers + 128, 1)
         if (i + group > 0)
             mbar_wait(turns + 8 * group, (u32)(i - 1 + group) & 1);
         Sums sums;
-        accumulate<true>(sums, ring, full, 0, all, 0, lane, turn, turns + 8 * (1 - group));
+        accumulate<true>(sums, pipeline, full, 0, all, 0, lane, turn, turns + 8 * (1 - group));
         if (t + tiles.step >= tiles.end)
             end_main_loop();
         if (i == 0)

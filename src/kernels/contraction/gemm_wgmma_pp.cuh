@@ -4,7 +4,7 @@
 // load continuously across tiles. Each warp stages its 16 rows of the tile in shared memory of its
 // own, `wide` columns at a time. Only for VEC == 8.
 constexpr int wide = BN % 64 == 0 ? 64 : BN % 48 == 0 ? 48 : 32;
-static_assert(NC == 2 && BN % wide == 0 && DEEP == 1, "two warpgroups, whole panels");
+static_assert(NC == 2 && BN % wide == 0 && K_BLOCKS == 1, "two warpgroups, whole panels");
 constexpr int panel_pitch = wide + 8;
 constexpr int panel_at = ST * stage_bytes;
 constexpr int depth = 2, room_bytes = depth * 40 * 32; // of a warp, for two operands
@@ -54,7 +54,7 @@ KERNEL void __launch_bounds__(384, 1)
                   OUT* __restrict__ out, i32 b_constant, i32 a_batched, i32 b_batched CONV_PARAMS,
                   const __grid_constant__ Geometry g EPI_PARAMS) {
     SHARED(memory);
-    u32 ring = smem_addr(memory), full = ring + bar_at, turns = full + 16 * ST;
+    u32 pipeline = smem_addr(memory), full = pipeline + bar_at, turns = full + 16 * ST;
     int tid = threadIdx.x, group = tid >> 7, lane = tid & 31;
     if (tid == 0) {
         for (int i = 0; i < ST; i++) {
@@ -79,7 +79,7 @@ KERNEL void __launch_bounds__(384, 1)
             for (u32 t = blockIdx.x; t < tiles; t += gridDim.x) {
                 Place at = place_of(t, g, patch);
                 LoadA load(&map_a, at, 0, a_batched, patch);
-                produce<slab_a>(load, bytes, ring, full, 0, all, turn);
+                produce<slab_a>(load, bytes, pipeline, full, 0, all, turn);
             }
         } else if (tid == consumers + 32) {
             prefetch_map(&map_b);
@@ -89,7 +89,7 @@ KERNEL void __launch_bounds__(384, 1)
             for (u32 t = blockIdx.x; t < tiles; t += gridDim.x) {
                 Place at = place_of(t, g, patch);
                 LoadB load(&map_b, at, 0, b_batched, patch);
-                produce<slab_b>(load, slab_b, ring + slab_a, full, 0, all, turn);
+                produce<slab_b>(load, slab_b, pipeline + slab_a, full, 0, all, turn);
             }
         }
         return;
@@ -108,7 +108,7 @@ KERNEL void __launch_bounds__(384, 1)
         if (i + group > 0)
             mbar_wait(turns + 8 * group, (u32)(i - 1 + group) & 1);
         Sums sums;
-        accumulate<true>(sums, ring, full, 0, all, 0, lane, turn, turns + 8 * (1 - group));
+        accumulate<true>(sums, pipeline, full, 0, all, 0, lane, turn, turns + 8 * (1 - group));
         if (t + 2 * gridDim.x >= tiles)
             end_main_loop();
         if (i == 0)

@@ -17,13 +17,13 @@ struct RowDeviations {
     DEVICE void see(u32 rows, int k) {
         constexpr int chunks = 8, per_chunk = SLAB_K / chunks;
 #pragma unroll
-        for (int s = 0; s < DEEP; s++)
+        for (int s = 0; s < K_BLOCKS; s++)
 #pragma unroll
             for (int i = 0; i < MB; i++) {
                 const u8* from = memory + rows + s * slab_a + i * 8192 + row * 128;
                 if (k == 0 && s == 0)
                     pivot[i] = widen(*(const A_TYPE*)(from + ((row & 7) << 4)));
-                int left = depth - (k * DEEP + s) * SLAB_K;
+                int left = depth - (k * K_BLOCKS + s) * SLAB_K;
 #pragma unroll
                 for (int q = 0; q < chunks / 2; q++) {
                     int c = half * (chunks / 2) + q;

@@ -234,8 +234,8 @@ void add_persistent_text(Program& p, const WgmmaTile& t, const Contraction& c,
 /// With a block an SM at most, deep products take an SM's whole shared memory: two blocks never
 /// share one while others idle, and a constant B is there before the wait. Measured: 5 to 11 % of
 /// whole models of one image or text.
-WgmmaTile with_deep_ring(WgmmaTile t, const Contraction& c, int64_t blocks, int splits,
-                         const Arch& arch) {
+WgmmaTile with_more_stages(WgmmaTile t, const Contraction& c, int64_t blocks, int splits,
+                           const Arch& arch) {
     constexpr int64_t most = 200 << 10;
     int64_t steps = div_up(div_up(c.k(), slab_elements(c.a.dtype)), splits);
     if (t.groups == 1 && t.resident == 0 && !t.ping_pong && blocks <= arch.sms &&
@@ -275,7 +275,7 @@ int blocks_by_registers(const WgmmaTile& t, const Contraction& c, bool conv,
 
 WgmmaTile fitted(const WgmmaTile& tile, const Contraction& c, int64_t count, int splits,
                  const Arch& arch) {
-    WgmmaTile t = with_deep_ring(tile, c, count * splits, splits, arch);
+    WgmmaTile t = with_more_stages(tile, c, count * splits, splits, arch);
     t.early = reads_early(t) && store_width(c) == 8;
     // Where blocks share an SM, the room may be missing for one of them.
     t.apart = t.early && count * splits <= arch.sms;
@@ -289,17 +289,18 @@ Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t count, int
     bool wide = c.a.dtype == DType::F32;
     Launch l;
     l.program.uses = {"types", "math"};
-    l.program.defines = str(
-        "#define WGMMA_TYPE \"",
-        wide                      ? "tf32"
-        : c.a.dtype == DType::F16 ? "f16"
-                                  : "bf16",
-        "\"\n", wide ? "#define WGMMA_TF32\n" : "", "#define SLAB_K ", slab_elements(c.a.dtype),
-        "\n#define NC ", t.groups, "\n#define MB ", t.blocks, "\n#define BN ", t.bn,
-        "\n#define ST ", t.stages, "\n#define DEEP ", t.k_blocks, "\n#define RESIDENT ", t.resident,
-        "\n#define BLOCKS ", blocks_by_registers(t, c, conv > 0, deviations), "\n#define EARLY ",
-        t.early ? 1 : 0, "\n#define PING_PONG ", t.ping_pong ? 1 : 0, "\n#define CONV ", conv,
-        "\n#define BATCHED ", conv == 0 && c.batches() > 1 ? 1 : 0, "\n", text.defines);
+    l.program.defines =
+        str("#define WGMMA_TYPE \"",
+            wide                      ? "tf32"
+            : c.a.dtype == DType::F16 ? "f16"
+                                      : "bf16",
+            "\"\n", wide ? "#define WGMMA_TF32\n" : "", "#define SLAB_K ", slab_elements(c.a.dtype),
+            "\n#define NC ", t.groups, "\n#define MB ", t.blocks, "\n#define BN ", t.bn,
+            "\n#define ST ", t.stages, "\n#define K_BLOCKS ", t.k_blocks, "\n#define RESIDENT ",
+            t.resident, "\n#define BLOCKS ", blocks_by_registers(t, c, conv > 0, deviations),
+            "\n#define EARLY ", t.early ? 1 : 0, "\n#define PING_PONG ", t.ping_pong ? 1 : 0,
+            "\n#define CONV ", conv, "\n#define BATCHED ", conv == 0 && c.batches() > 1 ? 1 : 0,
+            "\n", text.defines);
     l.shared = t.shared_bytes();
     if (deviations == Deviations::Found) {
         l.program.defines += str("#define CENTRED 1\n#define A_TYPE ", c_type(c.a.dtype), "\n");

@@ -32,25 +32,27 @@ struct WgmmaTile {
     /// Columns of the last panel, if it is narrower than 64.
     int tail() const { return bn % 64; }
     int64_t shared_bytes() const {
-        int64_t ring = ring_bytes();
+        int64_t pipeline = pipeline_bytes();
         int64_t bars = int64_t{16} * stages;
         if (persistent) { // with two panels of a warpgroup
             int64_t ends = int64_t{2} * groups;
-            return ring + ends * bm() * 128 + bars + 16 + 16 * ends;
+            return pipeline + ends * bm() * 128 + bars + 16 + 16 * ends;
         }
         if (early) {
-            return tile_at() > 0 ? tile_at() + tile_bytes() : std::max(ring, tile_bytes()) + bars;
+            return tile_at() > 0 ? tile_at() + tile_bytes()
+                                 : std::max(pipeline, tile_bytes()) + bars;
         }
         constexpr int64_t slot = 40; // of a thread and row that the epilogue waits for
-        return ping_pong ? ring + int64_t{8} * 16 * (wide() + 8) * 4 + 2 * slot * 256 + bars + 16
-                         : std::max<int64_t>(ring, tile_bytes() + 4 * slot * 128 * groups) + bars;
+        return ping_pong
+                   ? pipeline + int64_t{8} * 16 * (wide() + 8) * 4 + 2 * slot * 256 + bars + 16
+                   : std::max<int64_t>(pipeline, tile_bytes() + 4 * slot * 128 * groups) + bars;
     }
     /// A tile of sums in shared memory, and where it begins.
     int64_t tile_bytes() const { return int64_t{bm()} * (bn + 8) * 4; }
     int64_t tile_at() const {
-        return apart ? std::max(ring_bytes(), tile_bytes()) + int64_t{16} * stages : 0;
+        return apart ? std::max(pipeline_bytes(), tile_bytes()) + int64_t{16} * stages : 0;
     }
-    int64_t ring_bytes() const { return int64_t{stages} * k_blocks * 128 * (bm() + bn); }
+    int64_t pipeline_bytes() const { return int64_t{stages} * k_blocks * 128 * (bm() + bn); }
     /// For contraction_variants: a missing addend is no full operand.
     int variant(int v) const { return persistent ? v & variant_rows : v; }
     /// The tile's part of tactic names: "128x192_pp".

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared by the contractions with wgmma: tiles, loads of operands by TMA, the main loop of a
 // warpgroup. NC warpgroups multiply, each MB * 64 rows by BN columns at a time, from ST pipeline
-// stages of DEEP slabs; the loading threads come after them. A slab is 128 bytes of the depth:
+// stages of K_BLOCKS slabs; the loading threads come after them. A slab is 128 bytes of the depth:
 // SLAB_K elements.
 //
 // CONV: the rows of a tile are a patch of result positions, whose inputs TMA fetches as boxes, one
@@ -11,8 +11,8 @@
 constexpr int consumers = 128 * NC;
 constexpr int tile_m = 64 * MB * (PING_PONG ? 1 : NC);
 constexpr int slab_a = tile_m * 128, slab_b = BN * 128;
-constexpr int stage_bytes = DEEP * (slab_a + slab_b);
-constexpr int depth_step = SLAB_K * DEEP;
+constexpr int stage_bytes = K_BLOCKS * (slab_a + slab_b);
+constexpr int depth_step = SLAB_K * K_BLOCKS;
 
 #if CONV
 #define CONV_PARAMS , const __grid_constant__ Patch patch
@@ -205,15 +205,15 @@ struct Turn {
 
 /// One thread loads one operand, stage after stage.
 template <int SLAB, class Load>
-DEVICE void produce(Load& load, int bytes, u32 ring, u32 full, int begin, int end, Turn& turn) {
+DEVICE void produce(Load& load, int bytes, u32 pipeline, u32 full, int begin, int end, Turn& turn) {
 #pragma unroll 1
     for (int k = begin; k < end; k++) {
         mbar_wait(full + 8 * (ST + turn.stage), turn.phase ^ 1);
         u32 bar = full + 8 * turn.stage;
-        mbar_expect(bar, DEEP * bytes);
+        mbar_expect(bar, K_BLOCKS * bytes);
 #pragma unroll
-        for (int d = 0; d < DEEP; d++)
-            load(ring + turn.stage * stage_bytes + d * SLAB, k * DEEP + d, bar);
+        for (int d = 0; d < K_BLOCKS; d++)
+            load(pipeline + turn.stage * stage_bytes + d * SLAB, k * K_BLOCKS + d, bar);
         turn.advance();
     }
 }
@@ -239,7 +239,7 @@ struct NoStages {
 /// the last stage of this one has arrived, or 0. ON: the pipeline continues after the last step.
 /// `stages` sees the rows of each step while they are multiplied.
 template <bool ON, class Stages>
-DEVICE void accumulate(Sums& sums, u32 ring, u32 full, int begin, int end, int rows, int lane,
+DEVICE void accumulate(Sums& sums, u32 pipeline, u32 full, int begin, int end, int rows, int lane,
                        Turn turn, u32 other, Stages& stages) {
     int before = 0;
 #pragma unroll 1
@@ -248,11 +248,11 @@ DEVICE void accumulate(Sums& sums, u32 ring, u32 full, int begin, int end, int r
         if (other != 0 && k == end - 1 && lane == 0)
             mbar_arrive(other);
         wgmma_fence();
-        u32 at = ring + turn.stage * stage_bytes;
+        u32 at = pipeline + turn.stage * stage_bytes;
 #pragma unroll
-        for (int s = 0; s < DEEP; s++) {
+        for (int s = 0; s < K_BLOCKS; s++) {
             u64 a = wgmma_desc(at + s * slab_a + rows),
-                b = wgmma_desc(at + DEEP * slab_a + s * slab_b);
+                b = wgmma_desc(at + K_BLOCKS * slab_a + s * slab_b);
 #pragma unroll
             for (int kk = 0; kk < 4; kk++)
 #pragma unroll
@@ -260,7 +260,7 @@ DEVICE void accumulate(Sums& sums, u32 ring, u32 full, int begin, int end, int r
                     wgmma<BN>(sums.d[i], a + kk * 2 + i * 512, b + kk * 2, 1);
         }
         wgmma_commit();
-        stages.see(at + rows - ring, k);
+        stages.see(at + rows - pipeline, k);
         wgmma_wait<1>();
         if (k > begin && lane == 0)
             mbar_arrive(full + 8 * (ST + before));
@@ -272,8 +272,8 @@ DEVICE void accumulate(Sums& sums, u32 ring, u32 full, int begin, int end, int r
         mbar_arrive(full + 8 * (ST + before));
 }
 template <bool ON>
-DEVICE void accumulate(Sums& sums, u32 ring, u32 full, int begin, int end, int rows, int lane,
+DEVICE void accumulate(Sums& sums, u32 pipeline, u32 full, int begin, int end, int rows, int lane,
                        Turn turn, u32 other) {
     NoStages none;
-    accumulate<ON>(sums, ring, full, begin, end, rows, lane, turn, other, none);
+    accumulate<ON>(sums, pipeline, full, begin, end, rows, lane, turn, other, none);
 }

@@ -10,7 +10,7 @@ struct Copies {
     static_assert(rows_at_once % 8 == 0, "chunks of a thread are swizzled alike");
     const IN *x, *weights;
     u8* memory;
-    u32 ring, place, n0; // of `memory`; of the first chunk in an operand; the first column
+    u32 pipeline, place, n0; // of `memory`; of the first chunk in an operand; the first column
     const Geometry& g;
     const Window& w;
     i32 base[na], corner[na]; // offset of the window's origin; its last two coordinates
@@ -21,7 +21,7 @@ struct Copies {
     Tap tap; // of the chunk's first element, at depth k
     DEVICE Copies(const IN* x_, const IN* weights_, u8* memory_, const Tile& t, const Geometry& g_,
                   const Window& w_)
-        : memory(memory_), ring(smem_addr(memory_)), n0((u32)t.n), g(g_), w(w_),
+        : memory(memory_), pipeline(smem_addr(memory_)), n0((u32)t.n), g(g_), w(w_),
           row(threadIdx.x / chunks), k(t.begin * BK + threadIdx.x % chunks * per_chunk),
           tap(w_, (u32)(t.begin * BK + threadIdx.x % chunks * per_chunk), SPATIAL) {
         x = x_ + (i64)t.batch * g.ab[0];
@@ -43,7 +43,7 @@ struct Copies {
     }
     /// `count` elements of chunk i, of an operand at `to`, from an aligned address.
     DEVICE void copy(u32 to, int i, const IN* from, int count) const {
-        cp_async16(ring + to + place + i * rows_at_once * row_bytes, from, count * element);
+        cp_async16(pipeline + to + place + i * rows_at_once * row_bytes, from, count * element);
     }
     DEVICE u32 weight_row(int i) const {
         u32 n = n0 + row + i * rows_at_once, last = (u32)g.n - 1;
@@ -100,7 +100,8 @@ struct Copies {
 #pragma unroll
             for (int i = 0; i < na; i++) {
                 bool in = e < count && inside(i, p);
-                cp_async<A_ALIGNED>(ring + to + place + i * rows_at_once * row_bytes + e * element,
+                cp_async<A_ALIGNED>(pipeline + to + place + i * rows_at_once * row_bytes +
+                                        e * element,
                                     in ? x + (base[i] + d) : x, in ? piece : 0);
             }
         }

@@ -364,9 +364,9 @@ KERNEL void __launch_bounds__(256, BLOCK&& MR > 4 ? 1 : 2)
     const u32 number = group * gridDim.x + blockIdx.x;
     u32 unit = number * few + (number < more ? number : more);
     const u32 end = unit + few + (number < more ? 1u : 0u);
-    const int ring = pipelined_warps * stages;
-    u8* extras = memory + ring * tile_bytes;
-    u8* after = extras + ring * extra_bytes;
+    const int all_stages = pipelined_warps * stages;
+    u8* extras = memory + all_stages * tile_bytes;
+    u8* after = extras + all_stages * extra_bytes;
     float* sums = (float*)after;
     u8* nothing = after + sums_bytes;
     u8* x = nothing + zeros_bytes;
