@@ -236,8 +236,10 @@ void Rewriter::replace(const Node& n, std::span<const Value> by) {
         }
         const Type& old = from_.type(n.outputs[i]);
         const Type& now = out_.type(by[i]);
-        bool is_kept = &old == &now && symbols_.empty();
-        require(is_kept || (old.dtype == now.dtype && mapped(old.dims) == now.dims),
+        const bool as_before = symbols_.empty();
+        bool is_kept = as_before && &old == &now;
+        require(is_kept || (old.dtype == now.dtype &&
+                            (as_before ? old.dims == now.dims : mapped(old.dims) == now.dims)),
                 ErrorCode::Internal, "rewriting node '", n.name, "' (", n.def->name, ") gave ", now,
                 ", expected ", Type{old.dtype, mapped(old.dims)});
         map_[n.outputs[i].id] = by[i];

@@ -49,6 +49,7 @@ public:
     Value mapped(Value old) const;
     Values mapped(std::span<const Value> old) const;
     bool is_mapped(Value old) const { return map_[old.id].valid(); }
+    bool has_replaced_symbols() const { return !symbols_.empty(); }
     /// The node with operands and attributes as they are in the new graph; no results.
     Node current(const Node& n) const;
     /// Appends the node with its operands mapped, or with the given ones.

@@ -71,14 +71,20 @@ Values rewritten(Rewriter& r, const Node& n, std::span<const SiteRule> rules,
 Site::Site(Rewriter& r, const Node& old, const std::vector<uint32_t>& uses)
     : r_(r), old_(old), n_(r.current(old)), uses_(uses) {}
 
-Type Site::result(size_t i) const {
+const Type& Site::result(size_t i) const {
+    if (!r_.has_replaced_symbols()) {
+        return r_.from().type(old_.outputs[i]);
+    }
+    // A rule may replace further symbols between two calls.
+    results_.resize(old_.outputs.size());
     const Type& t = r_.from().type(old_.outputs[i]);
-    return {t.dtype, r_.mapped(t.dims)};
+    results_[i] = {t.dtype, r_.mapped(t.dims)};
+    return results_[i];
 }
 
 const Values& Site::copied() {
     if (copied_.empty()) {
-        copied_ = r_.copy(old_);
+        copied_ = r_.copy(old_, n_.inputs);
     }
     return copied_;
 }

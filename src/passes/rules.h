@@ -26,7 +26,7 @@ public:
     std::span<const Value> inputs() const { return n_.inputs; }
     const Type& in_type(size_t i = 0) const { return r_.out().type(n_.inputs[i]); }
     /// The type required of a replacement for result i.
-    Type result(size_t i = 0) const;
+    const Type& result(size_t i = 0) const;
     size_t results() const { return old_.outputs.size(); }
     /// Contents of the (first) result known in the graph being read; its symbols are not replaced.
     HostRef old_host() const { return r_.from().host(old_.outputs[0]); }
@@ -46,6 +46,7 @@ private:
     const Node& old_;
     Node n_;
     Values copied_;
+    mutable std::vector<Type> results_; // where symbols were replaced
     const std::vector<uint32_t>& uses_;
 };
 
