@@ -55,6 +55,9 @@ public:
 
     Expr run() {
         std::vector<int> at(old_.code.size());
+        new_.code.reserve(at.size());
+        holds_.reserve(at.size());
+        ranges_.reserve(at.size());
         for (size_t i = 0; i < at.size(); ++i) {
             const ExprInstr& c = old_.code[i];
             auto arg = [&](size_t k) { return at[static_cast<size_t>(c.args[k])]; };
