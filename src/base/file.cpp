@@ -117,15 +117,15 @@ void check_relative(std::string_view relative) {
 /// The file that a write to `path` replaces: the target of symbolic links, so that the links stay.
 std::string write_target(std::string path) {
     check_path(path);
-    struct stat info {};
-    if (::stat(path.c_str(), &info) == 0) {
-        require(S_ISREG(info.st_mode), ErrorCode::Io, "cannot write '", path,
-                "': it exists and is not a regular file");
-        std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
-                                                         &std::free);
-        return real == nullptr ? path : std::string(real.get());
+    std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free);
+    if (real == nullptr) {
+        return path;
     }
-    return path;
+    // The resolved name is looked at, since a link may be turned to a device meanwhile.
+    struct stat info {};
+    require(::lstat(real.get(), &info) != 0 || S_ISREG(info.st_mode), ErrorCode::Io,
+            "cannot write '", path, "': it exists and is not a regular file");
+    return real.get();
 }
 
 } // namespace

@@ -300,14 +300,16 @@ TEST_F(Places, NamesThatCannotBeWrittenAreRefused) {
 /// link points to outside of it.
 TEST_F(Places, WhatALinkPointsToAfterTheCheckIsNotWritten) {
     put("model/out", "old");
+    const std::string special = path("outside/socket");
+    ASSERT_EQ(::mknod(special.c_str(), S_IFSOCK | 0600, 0), 0);
     std::atomic<int64_t> refused = 0;
     int64_t written = 0;
     {
-        Meanwhile swaps([this](int i) {
+        Meanwhile swaps([this, &special](int i) {
             const std::string next = path("model/next");
             std::error_code ignored;
             if (i % 3 == 0) {
-                fs::create_symlink("/dev/full", next, ignored);
+                fs::create_symlink(special, next, ignored);
             } else if (i % 3 == 1) {
                 put("model/next", "old");
             } else {
@@ -326,6 +328,7 @@ TEST_F(Places, WhatALinkPointsToAfterTheCheckIsNotWritten) {
             }
         }
     }
+    EXPECT_TRUE(fs::is_socket(fs::symlink_status(special))) << "it was replaced";
     EXPECT_EQ(get("outside/w.bin"), secret);
     for (const auto& entry : fs::directory_iterator(path("model"))) {
         std::string name = entry.path().filename();
