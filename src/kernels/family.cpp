@@ -122,4 +122,15 @@ std::string full_text(const Program& p) {
     return out;
 }
 
+const Family& family_of(std::string_view name) {
+    for (const FamilyTable* table : all_families()) {
+        for (const Family& f : *table) {
+            if (f.name == name) {
+                return f;
+            }
+        }
+    }
+    fail(ErrorCode::Internal, "no family of kernels runs ", name);
+}
+
 } // namespace ingot::kernels

@@ -181,5 +181,7 @@ struct Family {
 using FamilyTable = std::span<const Family>;
 /// Generated from the files <folder>/<folder>.cpp: each defines one `<folder>_families`.
 std::span<const FamilyTable* const> all_families();
+/// The first family of that name. Errors: Internal where there is none.
+const Family& family_of(std::string_view name);
 
 } // namespace ingot::kernels

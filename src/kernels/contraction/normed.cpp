@@ -39,15 +39,7 @@ Group norm_group(const Group& whole) {
 
 /// The family that runs the norm alone.
 const Family& norm_family(const Group& whole) {
-    std::string_view name = whole.first().def->name;
-    for (const FamilyTable* table : all_families()) {
-        for (const Family& f : *table) {
-            if (f.name == name) {
-                return f;
-            }
-        }
-    }
-    fail(ErrorCode::Internal, "no family of kernels runs ", name);
+    return family_of(whole.first().def->name);
 }
 
 /// The product of a group, with its rows at `rows`.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/contraction/with_moments.h"
 
-#include "base/error.h"
 #include "kernels/common/stored_moments.h"
 #include "ops/row_moments.h"
 
@@ -31,14 +30,7 @@ Problem product_problem(const Problem& p, const Group& product) {
 }
 
 const Family& moments_family() {
-    for (const FamilyTable* table : all_families()) {
-        for (const Family& f : *table) {
-            if (f.name == ops::row_moments_def.name) {
-                return f;
-            }
-        }
-    }
-    fail(ErrorCode::Internal, "no family of kernels runs row_moments");
+    return family_of(ops::row_moments_def.name);
 }
 
 /// The moments alone, of the product's result.
@@ -91,7 +83,7 @@ void layout_moments(LayoutArgs& args, const ProductWithMoments& f) {
 }
 
 std::vector<Tactic> moments_tactics(const Problem& p, const ProductWithMoments& f) {
-    // Not measured yet: exchanges between threads and a store for each 32 columns of a row.
+    // An estimate: exchanges between threads and a store for each 32 columns of a row.
     constexpr double both_us = 0.15;
     Group group = product_group(p.group);
     Problem product = product_problem(p, group);
