@@ -17,6 +17,12 @@ set_source_files_properties(${cpu_simd}/loops_avx512.cpp PROPERTIES COMPILE_OPTI
   "${vector_options};-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mfma;-mf16c;-mprefer-vector-width=512;-ffp-contract=fast")
 set_source_files_properties(${cpu_simd}/loops_avx512_vnni.cpp PROPERTIES COMPILE_OPTIONS
   "${vector_options};-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mavx512vnni;-mprefer-vector-width=512")
+# Without contraction, so that results are the same on every processor.
+set(exact_options ${vector_options} -ffp-contract=off)
+set_source_files_properties(${cpu_simd}/trigonometry_baseline.cpp PROPERTIES COMPILE_OPTIONS "${exact_options}")
+set_source_files_properties(${cpu_simd}/trigonometry_avx2.cpp PROPERTIES COMPILE_OPTIONS "${exact_options};-mavx2")
+set_source_files_properties(${cpu_simd}/trigonometry_avx512.cpp PROPERTIES COMPILE_OPTIONS
+  "${exact_options};-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mprefer-vector-width=512")
 
 # oneDNN in a library of its own beside the program, which runs without it too.
 set(onednn ${CMAKE_SOURCE_DIR}/.deps/onednn)

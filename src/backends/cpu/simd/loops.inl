@@ -8,6 +8,8 @@
 #define INGOT_VECTORIZE _Pragma("GCC ivdep")
 #endif
 
+#include "backends/cpu/simd/trigonometry_loops.inl"
+
 namespace {
 
 #include "backends/cpu/simd/math.inl"
