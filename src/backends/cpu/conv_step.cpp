@@ -2,85 +2,16 @@
 #include "backends/cpu/conv_step.h"
 
 #include "backends/cpu/expr_program.h"
+#include "backends/cpu/padded_image.h"
 #include "plan/program.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace ingot::cpu {
 
 namespace {
 
 constexpr int64_t grain_elements = 16 << 10;
-
-int64_t product(const Shape& s) {
-    int64_t n = 1;
-    for (int64_t d : s) {
-        n *= d;
-    }
-    return n;
-}
-
-/// One zero-padded image, channels last: sizes and strides (in elements) of the spatial axes.
-struct PaddedImage {
-    Shape sizes;
-    Shape strides;
-    int64_t channels = 0;
-    bool pads = false;
-
-    explicit PaddedImage(const ConvProblem& p) : channels(p.channels) {
-        for (const SpatialAxis& a : p.axes) {
-            sizes.push_back(a.in + a.low + a.high);
-            pads = pads || a.low != 0 || a.high != 0;
-        }
-        strides.resize(sizes.size());
-        int64_t stride = channels;
-        for (size_t i = sizes.size(); i-- > 0;) {
-            strides[i] = stride;
-            stride *= sizes[i];
-        }
-    }
-    int64_t elements() const { return product(sizes) * channels; }
-};
-
-/// Copies one image into its padded form. Rows are runs along the innermost spatial axis.
-void pad_image(const ConvProblem& p, const PaddedImage& image, const std::byte* from, std::byte* to,
-               int64_t width, ThreadPool& pool) {
-    size_t last = p.axes.size() - 1;
-    int64_t rows = 1;
-    for (size_t i = 0; i < last; ++i) {
-        rows *= image.sizes[i];
-    }
-    const SpatialAxis& inner = p.axes[last];
-    int64_t pixel = image.channels * width;
-    int64_t row_bytes = image.sizes[last] * pixel;
-    pool.parallel_for(rows, std::max<int64_t>(1, grain_elements / std::max<int64_t>(row_bytes, 1)),
-                      [&](int64_t begin, int64_t end) {
-                          for (int64_t r = begin; r < end; ++r) {
-                              int64_t source = 0;
-                              int64_t rest = r;
-                              bool inside = true;
-                              int64_t scale = 1;
-                              for (size_t i = last; i-- > 0;) {
-                                  int64_t at = rest % image.sizes[i] - p.axes[i].low;
-                                  rest /= image.sizes[i];
-                                  inside = inside && at >= 0 && at < p.axes[i].in;
-                                  source += at * scale;
-                                  scale *= p.axes[i].in;
-                              }
-                              std::byte* row = to + r * row_bytes;
-                              if (!inside) {
-                                  std::memset(row, 0, static_cast<size_t>(row_bytes));
-                                  continue;
-                              }
-                              std::memset(row, 0, static_cast<size_t>(inner.low * pixel));
-                              std::memcpy(row + inner.low * pixel, from + source * inner.in * pixel,
-                                          static_cast<size_t>(inner.in * pixel));
-                              std::memset(row + (inner.low + inner.in) * pixel, 0,
-                                          static_cast<size_t>(inner.high * pixel));
-                          }
-                      });
-}
 
 Shape out_sizes(const ConvProblem& p) {
     Shape s;
@@ -116,22 +47,6 @@ std::vector<int64_t> weight_tap_offsets(const ConvProblem& p) {
     return plan::offsets_of(sizes, strides);
 }
 
-std::vector<int64_t> multiples(int64_t n, int64_t stride) {
-    return plan::offsets_of({n}, {stride});
-}
-
-/// Every sum of an element of a and one of b; b runs fastest.
-std::vector<int64_t> sums(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
-    std::vector<int64_t> out;
-    out.reserve(a.size() * b.size());
-    for (int64_t x : a) {
-        for (int64_t y : b) {
-            out.push_back(x + y);
-        }
-    }
-    return out;
-}
-
 MatmulSpec matmul_spec(const ConvProblem& p, const PaddedImage& image) {
     int64_t inner = p.channels / p.groups;
     int64_t outer = p.results / p.groups;
@@ -159,7 +74,8 @@ MatmulSpec matmul_spec(const ConvProblem& p, const PaddedImage& image) {
 class MatmulConvStep : public Step {
 public:
     MatmulConvStep(const ConvProblem& p, PackCache& packs)
-        : problem_(p), image_(p), matmul_(make_matmul(matmul_spec(p, image_), packs)) {
+        : problem_(p), image_(p.axes, p.channels),
+          matmul_(make_matmul(matmul_spec(p, image_), packs)) {
         width_ = bit_width(p.x.dtype) / 8;
         padded_bytes_ = image_.pads ? (image_.elements() * width_ + 63) / 64 * 64 : 0;
         out_bytes_ = product(out_sizes(p)) * p.results * bit_width(p.out.dtype) / 8;
@@ -174,7 +90,7 @@ public:
         for (int64_t n = 0; n < problem_.batch; ++n) {
             const std::byte* x = c.bytes(problem_.x) + n * in_bytes_;
             if (image_.pads) {
-                pad_image(problem_, image_, x, memory, width_, c.pool);
+                pad_image(problem_.axes, image_, x, memory, width_, c.pool);
                 x = memory;
             }
             matmul_->run(x, c.bytes(problem_.w), c.bytes(problem_.out) + n * out_bytes_,
@@ -199,7 +115,7 @@ private:
 class DepthwiseStep : public Step {
 public:
     explicit DepthwiseStep(const ConvProblem& p)
-        : problem_(p), image_(p), positions_(position_offsets(p, image_)),
+        : problem_(p), image_(p.axes, p.channels), positions_(position_offsets(p, image_)),
           taps_(tap_offsets(p, image_)), weights_(weight_tap_offsets(p)) {
         mul_ = map_loop(ExprOp::Mul, DType::F32);
         padded_ = image_.pads ? image_.elements() : 0;
@@ -224,7 +140,7 @@ public:
         for (int64_t n = 0; n < problem_.batch; ++n) {
             const float* x = c.at<const float>(problem_.x) + n * in;
             if (image_.pads) {
-                pad_image(problem_, image_, reinterpret_cast<const std::byte*>(x),
+                pad_image(problem_.axes, image_, reinterpret_cast<const std::byte*>(x),
                           reinterpret_cast<std::byte*>(memory), 4, c.pool);
                 x = memory;
             }

@@ -13,6 +13,7 @@ namespace {
 
 using onednn::Array;
 using onednn::Problem;
+using onednn::Work;
 
 void set_axes(Problem& p, const std::vector<SpatialAxis>& axes) {
     for (size_t i = 0; i < axes.size(); ++i) {
@@ -38,11 +39,21 @@ bool runs_backwards(const View& v) {
     return std::any_of(v.strides.begin(), v.strides.end(), [](int64_t s) { return s < 0; });
 }
 
-/// Weights as [(groups,) O, I, spatial...].
-Array weights_of(const ConvProblem& p) {
+/// Weights as [(groups,) O, I, spatial...]; those of a transposed convolution are [I, O,
+/// spatial...].
+Array weights_of(const ConvProblem& p, Work work) {
     Shape shape = p.w.view.shape;
     Shape strides = runs_backwards(p.w.view) ? plan::dense(shape).strides : p.w.view.strides;
-    if (p.groups > 1) {
+    if (work == Work::ConvTranspose) {
+        int64_t group = shape[0] / p.groups * strides[0];
+        shape[0] /= p.groups;
+        std::swap(shape[0], shape[1]);
+        std::swap(strides[0], strides[1]);
+        if (p.groups > 1) {
+            shape.insert(shape.begin(), p.groups);
+            strides.insert(strides.begin(), group);
+        }
+    } else if (p.groups > 1) {
         shape[0] /= p.groups;
         int64_t group = shape[0] * strides[0];
         shape.insert(shape.begin(), p.groups);
@@ -111,13 +122,13 @@ bool add_posts(LibraryProblem& p, const Posts& posts, const Order& order) {
     return true;
 }
 
-LibraryProblem problem_of(const ConvProblem& c) {
+LibraryProblem problem_of(const ConvProblem& c, Work work) {
     LibraryProblem p;
     Order order = plan::channels_last(c.x.view.rank());
-    p.problem.work = onednn::Work::Conv;
+    p.problem.work = work;
     p.problem.x = dense_array(c.x.dtype, c.x.view.shape, order);
     p.problem.out = dense_array(c.out.dtype, c.out.view.shape, order);
-    p.problem.w = weights_of(c);
+    p.problem.w = weights_of(c, work);
     p.problem.constant_w = c.w_constant != nullptr;
     p.problem.groups = c.groups;
     set_axes(p.problem, c.axes);
@@ -129,24 +140,32 @@ LibraryProblem problem_of(const ConvProblem& c) {
     return p;
 }
 
-} // namespace
-
-std::unique_ptr<Step> make_library_conv(const ConvProblem& c, const StepArgs& args) {
+std::unique_ptr<Step> make_library(const ConvProblem& c, Work work, const StepArgs& args) {
     if (!serves(c.x, c.out, c.axes) || c.w.dtype != DType::F32 ||
         (c.w_constant == nullptr && runs_backwards(c.w.view))) {
         return nullptr;
     }
     Order order = plan::channels_last(c.x.view.rank());
     if (std::optional<Posts> posts = posts_of(args)) {
-        LibraryProblem p = problem_of(c);
+        LibraryProblem p = problem_of(c, work);
         if (add_posts(p, *posts, order)) {
             if (std::unique_ptr<Step> step = make_library_step(p, args)) {
                 return step;
             }
         }
     }
-    std::unique_ptr<Step> step = make_library_step(problem_of(c), args);
+    std::unique_ptr<Step> step = make_library_step(problem_of(c, work), args);
     return step == nullptr ? nullptr : with_epilogue(std::move(step), args);
+}
+
+} // namespace
+
+std::unique_ptr<Step> make_library_conv(const ConvProblem& c, const StepArgs& args) {
+    return make_library(c, Work::Conv, args);
+}
+
+std::unique_ptr<Step> make_library_conv_transpose(const ConvProblem& c, const StepArgs& args) {
+    return make_library(c, Work::ConvTranspose, args);
 }
 
 std::unique_ptr<Step> make_library_pool(PoolKind kind, const std::vector<SpatialAxis>& axes,
@@ -163,9 +182,9 @@ std::unique_ptr<Step> make_library_pool(PoolKind kind, const std::vector<Spatial
     }
     LibraryProblem p;
     Order order = plan::channels_last(x.view.rank());
-    p.problem.work = kind == PoolKind::Max       ? onednn::Work::MaxPool
-                     : kind == PoolKind::Average ? onednn::Work::AveragePool
-                                                 : onednn::Work::AveragePoolWithPadding;
+    p.problem.work = kind == PoolKind::Max       ? Work::MaxPool
+                     : kind == PoolKind::Average ? Work::AveragePool
+                                                 : Work::AveragePoolWithPadding;
     p.problem.x = dense_array(x.dtype, x.view.shape, order);
     p.problem.out = dense_array(out.dtype, out.view.shape, order);
     set_axes(p.problem, axes);

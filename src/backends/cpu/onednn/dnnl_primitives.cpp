@@ -156,13 +156,17 @@ Attributes attributes_of(const Problem& p, Operands& operands) {
     return attributes;
 }
 
+bool is_conv(Work work) {
+    return work == Work::Conv || work == Work::ConvTranspose;
+}
+
 Layout bias_layout(const Problem& p) {
     if (!p.has_bias) {
         return {};
     }
     Array bias = {};
     bias.element = Element::F32;
-    bool conv = p.work == Work::Conv;
+    bool conv = is_conv(p.work);
     bias.rank = conv ? 1 : p.out.rank;
     for (int i = 0; i < bias.rank; ++i) {
         bias.sizes[i] = 1;
@@ -197,7 +201,7 @@ dnnl_status_t describe(const Problem& p, Operands& o, Description& out) {
     }
     o.x = layout_of(p.x);
     o.out = layout_of(p.out);
-    bool pools = p.work != Work::Conv && p.work != Work::Matmul;
+    bool pools = !is_conv(p.work) && p.work != Work::Matmul;
     if (!pools) {
         o.w = p.constant_w ? any_layout(p.w) : layout_of(p.w);
         o.bias = bias_layout(p);
@@ -213,6 +217,12 @@ dnnl_status_t describe(const Problem& p, Operands& o, Description& out) {
     if (p.work == Work::Conv) {
         return dnnl.dnnl_convolution_forward_primitive_desc_create(
             out.out(), engine, dnnl_forward_inference, dnnl_convolution_direct, o.x.get(),
+            o.w.get(), o.bias.get(), o.out.get(), windows.strides, windows.dilations, windows.low,
+            windows.high, attributes.get());
+    }
+    if (p.work == Work::ConvTranspose) {
+        return dnnl.dnnl_deconvolution_forward_primitive_desc_create(
+            out.out(), engine, dnnl_forward_inference, dnnl_deconvolution_direct, o.x.get(),
             o.w.get(), o.bias.get(), o.out.get(), windows.strides, windows.dilations, windows.low,
             windows.high, attributes.get());
     }

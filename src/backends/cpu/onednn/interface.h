@@ -9,7 +9,7 @@
 namespace ingot::cpu::onednn {
 
 /// Incremented with every change to this file; both sides must agree.
-constexpr int interface_version = 1;
+constexpr int interface_version = 2;
 constexpr int most_axes = 6;
 constexpr int most_spatial_axes = 3;
 constexpr int most_posts = 8;
@@ -69,7 +69,14 @@ struct Post {
     Array operand;
 };
 
-enum class Work : int32_t { Conv, Matmul, MaxPool, AveragePool, AveragePoolWithPadding };
+enum class Work : int32_t {
+    Conv,
+    ConvTranspose,
+    Matmul,
+    MaxPool,
+    AveragePool,
+    AveragePoolWithPadding
+};
 
 struct Axis {
     int64_t window;
