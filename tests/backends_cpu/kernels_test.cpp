@@ -319,6 +319,37 @@ TEST(CpuConv, BytesIntoI32) {
     expect_same_as_evaluator(g);
 }
 
+TEST(CpuConv, DepthwiseBytesIntoI32) {
+    std::mt19937 random(5);
+    auto bytes = [&](DType t, const Shape& shape) {
+        Tensor all = test::random_tensor(t, shape, random);
+        size_t i = 0;
+        for (std::byte& b : all.mutable_bytes()) {
+            b = static_cast<std::byte>(i % 7 == 0 ? 128 : i % 7 == 1 ? 255 : random() % 256);
+            ++i;
+        }
+        return all;
+    };
+    for (DType xt : {DType::U8, DType::I8}) {
+        for (DType wt : {DType::U8, DType::I8}) {
+            for (int64_t channels : {2, 15, 16, 33, 64, 65, 200}) {
+                for (int64_t stride : {1, 2}) {
+                    SCOPED_TRACE(testing::Message() << name(xt) << " by " << name(wt) << ", "
+                                                    << channels << " channels");
+                    Graph g;
+                    Value x = g.add_input("x", {xt, {2, channels, 7, 6}});
+                    Value w = g.add_input("w", {wt, {channels, 1, 3, 2}});
+                    ops::Conv a{{stride, 1}, {1, 2}, {1, 0}, {0, 2}, channels, DType::I32};
+                    g.add_output("y", ops::conv(g, a, x, w));
+                    const Tensor inputs[] = {bytes(xt, {2, channels, 7, 6}),
+                                             bytes(wt, {channels, 1, 3, 2})};
+                    expect_same_as_evaluator(g, inputs);
+                }
+            }
+        }
+    }
+}
+
 TEST(CpuPool, MaximaAndAverages) {
     for (DType t : {DType::F32, DType::F16, DType::F64, DType::I8, DType::U8}) {
         for (const char* fn : {"max", "average"}) {

@@ -3,6 +3,7 @@
 
 #include "backends/cpu/expr_program.h"
 #include "backends/cpu/padded_image.h"
+#include "base/integers.h"
 #include "plan/program.h"
 
 #include <algorithm>
@@ -183,14 +184,84 @@ private:
     int64_t padded_ = 0;
 };
 
+/// One kernel per channel over bytes, into i32.
+class ByteDepthwiseStep : public Step {
+public:
+    explicit ByteDepthwiseStep(const ConvProblem& p)
+        : problem_(p), image_(p.axes, p.channels), positions_(position_offsets(p, image_)),
+          taps_(tap_offsets(p, image_)), weights_(weight_tap_offsets(p)) {
+        padded_bytes_ = image_.pads ? round_up(image_.elements(), 64) : 0;
+    }
+
+    Status run(const RunContext& c) noexcept override {
+        auto* memory = c.scratch<std::byte>(scratch);
+        int64_t channels = problem_.channels;
+        auto* packed = reinterpret_cast<int16_t*>(memory + padded_bytes_);
+        pack(c.bytes(problem_.w), packed);
+        int64_t in = channels;
+        for (const SpatialAxis& a : problem_.axes) {
+            in *= a.in;
+        }
+        auto count = static_cast<int64_t>(positions_.size());
+        auto taps = static_cast<int64_t>(taps_.size());
+        int64_t grain =
+            std::max<int64_t>(1, grain_elements / std::max<int64_t>(channels * taps, 1));
+        for (int64_t n = 0; n < problem_.batch; ++n) {
+            const std::byte* x = c.bytes(problem_.x) + n * in;
+            if (image_.pads) {
+                pad_image(problem_.axes, image_, x, memory, 1, c.pool);
+                x = memory;
+            }
+            auto* y = c.at<int32_t>(problem_.out) + n * count * channels;
+            c.pool.parallel_for(count, grain, [&](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i) {
+                    vector_loops().byte_taps(
+                        y + i * channels, x + positions_[static_cast<size_t>(i)],
+                        problem_.x.dtype == DType::I8, taps_.data(), taps, packed, channels);
+                }
+            });
+        }
+        return {};
+    }
+
+    int64_t scratch_bytes() const override {
+        return padded_bytes_ + static_cast<int64_t>(taps_.size()) * problem_.channels * 2;
+    }
+
+private:
+    void pack(const std::byte* w, int16_t* packed) const {
+        for (size_t t = 0; t < weights_.size(); ++t) {
+            for (int64_t i = 0; i < problem_.channels; ++i) {
+                std::byte b = w[weights_[t] + i * problem_.w.view.strides[0]];
+                *packed++ = problem_.w.dtype == DType::I8 ? static_cast<int8_t>(b)
+                                                          : static_cast<uint8_t>(b);
+            }
+        }
+    }
+
+    ConvProblem problem_;
+    PaddedImage image_;
+    std::vector<int64_t> positions_;
+    std::vector<int64_t> taps_;
+    std::vector<int64_t> weights_;
+    int64_t padded_bytes_ = 0;
+};
+
+bool is_byte(DType t) {
+    return t == DType::I8 || t == DType::U8;
+}
+
 } // namespace
 
 std::unique_ptr<Step> make_conv(const ConvProblem& problem, PackCache& packs) {
     bool depthwise = problem.groups == problem.channels && problem.groups == problem.results &&
-                     problem.groups > 1 && problem.x.dtype == DType::F32 &&
-                     problem.out.dtype == DType::F32;
-    if (depthwise) {
+                     problem.groups > 1;
+    if (depthwise && problem.x.dtype == DType::F32 && problem.out.dtype == DType::F32) {
         return std::make_unique<DepthwiseStep>(problem);
+    }
+    if (depthwise && is_byte(problem.x.dtype) && is_byte(problem.w.dtype) &&
+        problem.out.dtype == DType::I32) {
+        return std::make_unique<ByteDepthwiseStep>(problem);
     }
     return std::make_unique<MatmulConvStep>(problem, packs);
 }

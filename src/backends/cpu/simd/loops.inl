@@ -32,6 +32,7 @@ const VectorLoops loops = {
     .scale = row_scale,
     .normalize = row_normalize,
     .multiply_add = row_multiply_add,
+    .byte_taps = row_byte_taps,
     .add_scaled = row_add_scaled,
     .tile = {tile_rows, 2 * tile_width},
     .matmul_tile = matmul_tile,

@@ -140,3 +140,47 @@ void row_multiply_add(float* y, const float* a, const float* b, int64_t n) {
         y[i] += a[i] * b[i];
     }
 }
+
+/// Blocks of this many sums stay in registers over all taps.
+constexpr int64_t byte_block = 4 * tile_width;
+
+template <class X>
+void byte_taps_of(int32_t* y, const X* x, const int64_t* taps, int64_t count, const int16_t* w,
+                  int64_t n) {
+    int64_t begin = 0;
+    for (; begin + byte_block <= n; begin += byte_block) {
+        uint32_t sums[byte_block] = {};
+        for (int64_t t = 0; t < count; ++t) {
+            const X* from = x + taps[t] + begin;
+            const int16_t* by = w + t * n + begin;
+            INGOT_VECTORIZE
+            for (int64_t i = 0; i < byte_block; ++i) {
+                sums[i] += static_cast<uint32_t>(static_cast<int32_t>(from[i]) * by[i]);
+            }
+        }
+        for (int64_t i = 0; i < byte_block; ++i) {
+            y[begin + i] = static_cast<int32_t>(sums[i]);
+        }
+    }
+    uint32_t sums[byte_block] = {};
+    for (int64_t t = 0; t < count; ++t) {
+        const X* from = x + taps[t] + begin;
+        const int16_t* by = w + t * n + begin;
+        INGOT_VECTORIZE
+        for (int64_t i = 0; i < n - begin; ++i) {
+            sums[i] += static_cast<uint32_t>(static_cast<int32_t>(from[i]) * by[i]);
+        }
+    }
+    for (int64_t i = 0; i < n - begin; ++i) {
+        y[begin + i] = static_cast<int32_t>(sums[i]);
+    }
+}
+
+void row_byte_taps(int32_t* y, const void* x, bool x_signed, const int64_t* taps, int64_t count,
+                   const int16_t* w, int64_t n) {
+    if (x_signed) {
+        byte_taps_of(y, static_cast<const int8_t*>(x), taps, count, w, n);
+    } else {
+        byte_taps_of(y, static_cast<const uint8_t*>(x), taps, count, w, n);
+    }
+}

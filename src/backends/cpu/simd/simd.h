@@ -57,7 +57,11 @@ struct VectorLoops {
     void (*normalize)(float* out, const float* x, float mean, float factor, const float* weight,
                       const float* bias, int64_t n);
     void (*multiply_add)(float* y, const float* a, const float* b, int64_t n); // y += a * b
-    void (*add_scaled)(float* y, const float* x, float factor, int64_t n);     // y += x * factor
+    /// y[c] = sum over t of x[taps[t] + c] * w[t * n + c] for c < n, bytes of either sign
+    /// (x_signed, i8) or none (u8); sums wrap like 32-bit integers.
+    void (*byte_taps)(int32_t* y, const void* x, bool x_signed, const int64_t* taps, int64_t count,
+                      const int16_t* w, int64_t n);
+    void (*add_scaled)(float* y, const float* x, float factor, int64_t n); // y += x * factor
 
     // --- matrix products: c[rows x tile.columns] = a * b from packed panels, rows <= tile.rows.
     // a holds `rows` values for each k, b holds tile.columns values for each k.
