@@ -3,6 +3,8 @@
 #include "api/runtime_fixture.h"
 #include "backends_cuda/fake_driver.h"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -280,7 +282,7 @@ TEST(RuntimeCacheOnAGpu, KernelsAreCompiledOnce) {
 
 TEST(CacheFolder, IsMadeAndChecked) {
     std::string was = ingot::getCacheFolder();
-    std::string folder = testing::TempDir() + "ingot_api_cache/deep";
+    std::string folder = testing::TempDir() + str("ingot_api_cache.", ::getpid(), "/deep");
     std::filesystem::remove_all(folder);
     EXPECT_TRUE(ingot::setCacheFolder(folder.c_str()));
     EXPECT_EQ(ingot::getCacheFolder(), folder);
@@ -296,14 +298,14 @@ TEST(CacheFolder, IsMadeAndChecked) {
     EXPECT_STREQ(ingot::getCacheFolder(), "");
     EXPECT_TRUE(ingot::setCacheFolder(nullptr));
     EXPECT_EQ(ingot::getCacheFolder(), was);
-    std::filesystem::remove_all(testing::TempDir() + "ingot_api_cache");
+    std::filesystem::remove_all(testing::TempDir() + str("ingot_api_cache.", ::getpid()));
 }
 
 /// A link that somebody planted in the folder is not followed by the check.
 TEST(CacheFolder, TheCheckWritesNowhereElse) {
     namespace fs = std::filesystem;
-    fs::path folder = fs::path(testing::TempDir()) / "ingot_api_planted";
-    fs::path outside = fs::path(testing::TempDir()) / "ingot_api_outside";
+    fs::path folder = fs::path(testing::TempDir()) / str("ingot_api_planted.", ::getpid());
+    fs::path outside = fs::path(testing::TempDir()) / str("ingot_api_outside.", ::getpid());
     fs::remove_all(folder);
     fs::create_directories(folder);
     std::ofstream(outside) << "nobody's business";

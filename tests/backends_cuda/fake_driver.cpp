@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <vector>
 
 namespace ingot::test::fake {
@@ -58,17 +59,35 @@ CUcontext& current_context() {
     return current;
 }
 
-State& state() {
-    static State s;
-    return s;
+/// The state of all streams, which this thread alone may touch while the object lives. Kernels are
+/// loaded and weights uploaded by threads of the backend beside the test's own.
+class Locked {
+public:
+    State* operator->() const { return &one(); }
+    State& operator*() const { return one(); }
+
+private:
+    static State& one() {
+        static State s;
+        return s;
+    }
+    static std::recursive_mutex& mutex() {
+        static std::recursive_mutex m;
+        return m;
+    }
+    std::unique_lock<std::recursive_mutex> lock_{mutex()};
+};
+
+Locked state() {
+    return {};
 }
 
 /// Counts a call that asks for work or memory, and says how it ends.
 CUresult asked() {
-    State& s = state();
-    ++s.calls;
-    bool fails = s.failing != 0 && (s.forever ? s.calls >= s.failing : s.calls == s.failing);
-    return fails ? s.error : 0;
+    const Locked s = state();
+    ++s->calls;
+    bool fails = s->failing != 0 && (s->forever ? s->calls >= s->failing : s->calls == s->failing);
+    return fails ? s->error : 0;
 }
 
 template <class T>
@@ -77,9 +96,9 @@ CUresult make(T* out, const char* kind, int64_t bytes = 1) {
     if (CUresult r = asked(); r != 0) {
         return r;
     }
-    State& s = state();
+    const Locked s = state();
     bool counts = std::string_view(kind) == "buffer";
-    if (counts && bytes > s.memory - s.used) {
+    if (counts && bytes > s->memory - s->used) {
         return out_of_memory;
     }
     constexpr size_t alignment = 256;
@@ -88,8 +107,8 @@ CUresult make(T* out, const char* kind, int64_t bytes = 1) {
     if (counts) {
         std::memset(p, 0, size);
     }
-    s.used += counts ? bytes : 0;
-    s.living[p] = {kind, counts ? bytes : 0};
+    s->used += counts ? bytes : 0;
+    s->living[p] = {kind, counts ? bytes : 0};
     std::memcpy(out, &p, sizeof p);
     return 0;
 }
@@ -98,25 +117,24 @@ template <class T>
 CUresult end(T thing) {
     void* p = nullptr;
     std::memcpy(&p, &thing, sizeof p);
-    State& s = state();
-    auto it = s.living.find(p);
-    if (it == s.living.end()) {
+    const Locked s = state();
+    auto it = s->living.find(p);
+    if (it == s->living.end()) {
         return bad_value;
     }
-    s.used -= it->second.second;
-    s.living.erase(it);
+    s->used -= it->second.second;
+    s->living.erase(it);
     std::free(p);
     return 0;
 }
 
 CUresult run_queued() {
-    State& s = state();
     auto start = std::chrono::steady_clock::now();
-    for (auto [f, data] : std::exchange(s.queued, {})) {
+    for (auto [f, data] : std::exchange(state()->queued, {})) {
         f(data);
     }
     std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    s.waited += took.count();
+    state()->waited += took.count();
     return 0;
 }
 
@@ -150,16 +168,16 @@ void* at(CUdeviceptr p) {
 
 CUresult moved(void* to, const void* from, size_t bytes) {
     CUresult r = asked();
-    if (r == 0 && !state().capturing) {
+    if (r == 0 && !state()->capturing) {
         std::memcpy(to, from, bytes);
     }
     return r;
 }
 
 bool is_joined(CUstream s) {
-    const State& all = state();
-    return s != nullptr && (s == all.captured ||
-                            std::find(all.joined.begin(), all.joined.end(), s) != all.joined.end());
+    const Locked all = state();
+    return s != nullptr && (s == all->captured || std::find(all->joined.begin(), all->joined.end(),
+                                                            s) != all->joined.end());
 }
 
 const char* mark_of(CUstream s) {
@@ -171,28 +189,31 @@ template <class... Text>
 CUresult noted(CUstream s, const Text&... text) {
     AllocationsSucceed own;
     CUresult r = asked();
-    if (r == 0 && state().keeps_log) {
-        state().log.push_back(str(text..., mark_of(s)));
+    if (r == 0 && state()->keeps_log) {
+        state()->log.push_back(str(text..., mark_of(s)));
     }
     return r;
 }
 
 int priority_of(CUstream s) {
-    auto it = state().priorities.find(s);
-    return it == state().priorities.end() ? 0 : it->second;
+    const Locked all = state();
+    auto it = all->priorities.find(s);
+    return it == all->priorities.end() ? 0 : it->second;
 }
 
 void note_work(CUstream s, const char* what) {
     AllocationsSucceed own;
-    if (state().keeps_work) {
-        const char* recorded = state().capturing ? "recorded " : "";
-        state().work.push_back(str(recorded, what, " at ", priority_of(s)));
+    const Locked all = state();
+    if (all->keeps_work) {
+        const char* recorded = all->capturing ? "recorded " : "";
+        all->work.push_back(str(recorded, what, " at ", priority_of(s)));
     }
 }
 
 /// By the order in which streams first occur in the log.
 size_t number_of(CUstream s) {
-    std::vector<CUstream>& all = state().numbered;
+    const Locked locked = state();
+    std::vector<CUstream>& all = locked->numbered;
     auto it = std::find(all.begin(), all.end(), s);
     if (it == all.end()) {
         it = all.insert(it, s);
@@ -233,15 +254,15 @@ void set_up_contexts(Driver& d) {
         if (limit != limit_persisting_l2 || current_context() == nullptr) {
             return bad_value;
         }
-        state().set_aside = bytes;
+        state()->set_aside = bytes;
         return 0;
     };
 }
 
 void set_up_memory(Driver& d) {
     d.mem_info = [](size_t* free, size_t* total) {
-        *free = static_cast<size_t>(state().memory - state().used);
-        *total = static_cast<size_t>(state().memory);
+        *free = static_cast<size_t>(state()->memory - state()->used);
+        *total = static_cast<size_t>(state()->memory);
         return 0;
     };
     d.mem_alloc = [](CUdeviceptr* p, size_t bytes) {
@@ -256,8 +277,8 @@ void set_up_memory(Driver& d) {
         AllocationsSucceed own;
         CUresult r = moved(at(to), from, n);
         note_work(s, "upload");
-        if (r == 0 && state().keeps_log) {
-            state().log.push_back(str("upload on stream ", number_of(s), mark_of(s)));
+        if (r == 0 && state()->keeps_log) {
+            state()->log.push_back(str("upload on stream ", number_of(s), mark_of(s)));
         }
         return r;
     };
@@ -285,7 +306,7 @@ void set_up_work(Driver& d) {
     d.launch = [](const CUlaunchConfig* c, CUfunction, void**, void**) {
         AllocationsSucceed own;
         constexpr CUresult bad_context = 201;
-        if (state().owners[c->stream] != current_context()) {
+        if (state()->owners[c->stream] != current_context()) {
             return bad_context;
         }
         note_work(c->stream, "launch");
@@ -295,7 +316,7 @@ void set_up_work(Driver& d) {
         AllocationsSucceed own;
         CUresult r = asked();
         if (r == 0) {
-            state().queued.emplace_back(f, data);
+            state()->queued.emplace_back(f, data);
         }
         return r;
     };
@@ -303,14 +324,14 @@ void set_up_work(Driver& d) {
         AllocationsSucceed own;
         CUresult r = flags == stream_non_blocking ? make(s, "stream") : bad_value;
         if (r == 0) {
-            state().owners[*s] = current_context();
-            state().priorities[*s] = std::clamp(priority, state().greatest, state().least);
+            state()->owners[*s] = current_context();
+            state()->priorities[*s] = std::clamp(priority, state()->greatest, state()->least);
         }
         return r;
     };
     d.stream_priorities = [](int* least, int* greatest) {
-        *least = state().least;
-        *greatest = state().greatest;
+        *least = state()->least;
+        *greatest = state()->greatest;
         return current_context() == nullptr ? bad_value : 0;
     };
     d.stream_priority = [](CUstream s, int* priority) {
@@ -318,8 +339,8 @@ void set_up_work(Driver& d) {
         return current_context() == nullptr ? bad_value : 0;
     };
     d.stream_destroy = [](CUstream s) {
-        state().priorities.erase(s);
-        state().owners.erase(s);
+        state()->priorities.erase(s);
+        state()->owners.erase(s);
         return end(s);
     };
     d.stream_synchronize = [](CUstream s) {
@@ -342,15 +363,15 @@ void set_up_work(Driver& d) {
     };
     d.begin_capture = [](CUstream, int) {
         CUresult r = asked();
-        state().capturing = r == 0;
+        state()->capturing = r == 0;
         return r;
     };
     d.end_capture = [](CUstream, CUgraph* g) {
-        state().capturing = false;
+        state()->capturing = false;
         return make(g, "graph");
     };
     d.graph_instantiate = [](CUgraphExec* e, CUgraph, unsigned long long flags) {
-        state().graph_flags |= flags;
+        state()->graph_flags |= flags;
         return make(e, "executable graph");
     };
     d.graph_launch = [](CUgraphExec, CUstream s) {
@@ -366,18 +387,18 @@ void set_up_events(Driver& d) {
     d.event_destroy = [](CUevent e) { return end(e); };
     d.stream_wait_event = [](CUstream s, CUevent e, unsigned int) {
         AllocationsSucceed own;
-        State& all = state();
-        if (all.keeps_log && is_joined(all.events[e])) {
-            all.joined.push_back(s);
+        const Locked all = state();
+        if (all->keeps_log && is_joined(all->events[e])) {
+            all->joined.push_back(s);
         }
         return noted(s, "wait");
     };
     d.event_record = [](CUevent e, CUstream s) {
         AllocationsSucceed own;
-        if (state().keeps_log) {
-            state().events[e] = s;
+        if (state()->keeps_log) {
+            state()->events[e] = s;
         }
-        return noted(s, state().living.count(e) != 0 ? "record" : "record the caller's");
+        return noted(s, state()->living.count(e) != 0 ? "record" : "record the caller's");
     };
     d.event_record_with_flags = [](CUevent, CUstream s, unsigned int flags) {
         return noted(s, flags == event_record_external ? "mark in a graph" : "mark");
@@ -424,28 +445,29 @@ const Driver& fake_driver() {
 }
 
 void reset(int64_t memory) {
-    State& s = state();
-    for (const auto& [p, what] : s.living) {
+    const Locked s = state();
+    for (const auto& [p, what] : s->living) {
         std::free(const_cast<void*>(p));
     }
-    s = {};
-    s.memory = memory;
+    *s = {};
+    s->memory = memory;
 }
 
 void fail_call(int64_t n, CUresult error, bool forever) {
-    State& s = state();
-    s.failing = n == 0 ? 0 : s.calls + n;
-    s.error = error;
-    s.forever = forever;
+    const Locked s = state();
+    s->failing = n == 0 ? 0 : s->calls + n;
+    s->error = error;
+    s->forever = forever;
 }
 
 int64_t calls() {
-    return state().calls;
+    return state()->calls;
 }
 
 std::string alive() {
     std::map<std::string, int> counts;
-    for (const auto& [p, what] : state().living) {
+    const Locked s = state();
+    for (const auto& [p, what] : s->living) {
         ++counts[what.first];
     }
     std::string text;
@@ -456,39 +478,39 @@ std::string alive() {
 }
 
 double waited() {
-    return state().waited;
+    return state()->waited;
 }
 
 std::vector<std::string> take_log() {
-    state().keeps_log = true;
-    return std::exchange(state().log, {});
+    state()->keeps_log = true;
+    return std::exchange(state()->log, {});
 }
 
 std::vector<std::string> take_work() {
-    state().keeps_work = true;
-    return std::exchange(state().work, {});
+    state()->keeps_work = true;
+    return std::exchange(state()->work, {});
 }
 
 void set_priorities(int least, int greatest) {
-    state().least = least;
-    state().greatest = greatest;
+    state()->least = least;
+    state()->greatest = greatest;
 }
 
 void set_priority_of(void* stream, int priority) {
-    state().priorities[stream] = priority;
+    state()->priorities[stream] = priority;
 }
 
 unsigned long long graph_flags() {
-    return state().graph_flags;
+    return state()->graph_flags;
 }
 
 void capture(void* stream) {
-    state().captured = stream;
-    state().joined.clear();
+    state()->captured = stream;
+    state()->joined.clear();
 }
 
 size_t set_aside() {
-    return state().set_aside;
+    return state()->set_aside;
 }
 
 void set_current(int device) {

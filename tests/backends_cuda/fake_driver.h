@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A CUDA driver without a device: memory is the host's, kernels do nothing. It counts live objects,
-// and any of its calls can be made to fail. One per process; used by one thread at a time.
+// and any of its calls can be made to fail. One per process; each call is safe on any thread.
 #pragma once
 
 #include "backends/cuda/driver/driver.h"
