@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends_cuda/fake_driver.h"
 
+#include "backends_cuda/fake_state.h"
 #include "base/allocation_count.h"
 
 #include <algorithm>
@@ -8,7 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <vector>
 
 namespace ingot::test::fake {
@@ -18,33 +18,6 @@ using namespace cuda;
 namespace {
 
 constexpr CUresult bad_value = 1;
-
-struct State {
-    int64_t memory = 0;
-    int64_t used = 0;
-    int64_t calls = 0;
-    int64_t failing = 0; // the call, counted as `calls`
-    CUresult error = 0;
-    bool forever = false;
-    double waited = 0;
-    std::map<const void*, std::pair<std::string, int64_t>> living; // kind, bytes
-    std::vector<std::pair<void (*)(void*), void*>> queued;         // host functions
-    bool capturing = false;
-    void* captured = nullptr;  // the stream of a caller's that is being captured
-    std::vector<void*> joined; // streams that wait for it since
-    bool keeps_log = false;
-    std::vector<std::string> log;       // what streams were asked, in order
-    std::map<CUevent, CUstream> events; // where each was recorded last
-    size_t set_aside = 0;
-    std::map<CUstream, CUcontext> owners;
-    std::vector<CUstream> numbered;
-    int least = 0;
-    int greatest = -5;
-    std::map<const void*, int> priorities; // of streams
-    bool keeps_work = false;
-    std::vector<std::string> work; // what streams were given to do
-    unsigned long long graph_flags = 0;
-};
 
 constexpr int device_count = 3;
 
@@ -57,29 +30,6 @@ int* contexts() {
 CUcontext& current_context() {
     thread_local CUcontext current = nullptr;
     return current;
-}
-
-/// The state of all streams, which this thread alone may touch while the object lives. Kernels are
-/// loaded and weights uploaded by threads of the backend beside the test's own.
-class Locked {
-public:
-    State* operator->() const { return &one(); }
-    State& operator*() const { return one(); }
-
-private:
-    static State& one() {
-        static State s;
-        return s;
-    }
-    static std::recursive_mutex& mutex() {
-        static std::recursive_mutex m;
-        return m;
-    }
-    std::unique_lock<std::recursive_mutex> lock_{mutex()};
-};
-
-Locked state() {
-    return {};
 }
 
 /// Counts a call that asks for work or memory, and says how it ends.
