@@ -13,6 +13,9 @@ struct EvalOptions {
     /// Called with every computed value (not inside bodies); may be empty. With f64 the values are
     /// those of promoted_to_f64(g).
     std::function<void(Value, const Tensor&)> observe;
+    /// Gives the tensor that takes the place of a node's result, of the same type and shape; not
+    /// inside bodies; may be empty. `observe` gets that tensor.
+    std::function<Tensor(const Node&, Tensor)> replace;
 };
 
 /// Runs `g`. Inputs follow the order of g.inputs() and have exactly its dtypes (promoted ones with

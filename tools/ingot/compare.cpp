@@ -63,6 +63,7 @@ nlohmann::json to_json(const std::vector<TensorDifference>& list) {
                        {"mismatchedNan", d.mismatched.count},
                        {"firstMismatch", d.mismatched.text},
                        {"tied", d.tied},
+                       {"roundingSpread", d.spread},
                        {"problem", d.problem},
                        {"within", d.within}});
     }

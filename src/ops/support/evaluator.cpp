@@ -121,6 +121,9 @@ private:
         for (size_t i = 0; i < out.size(); ++i) {
             const Type& t = g.type(n.outputs[i]);
             bind_symbols(t.dims, out[i].shape(), symbols_, str("result ", i, " of ", n.def->name));
+            if (options_.replace) {
+                out[i] = options_.replace(n, std::move(out[i]));
+            }
             if (options_.observe) {
                 options_.observe(n.outputs[i], out[i]);
             }
@@ -317,6 +320,7 @@ std::vector<Tensor> evaluate(const Graph& g, std::span<const Tensor> inputs,
     }
     EvalOptions inner;
     inner.observe = options.observe;
+    inner.replace = options.replace;
     return Runner(inner, std::move(symbols)).run(wide, in, "input");
 }
 

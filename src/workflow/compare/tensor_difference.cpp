@@ -62,6 +62,11 @@ std::string TensorDifference::text() const {
     if (tied > 0) {
         append(out, str(", ", tied, " tied: equal scores in another order"));
     }
+    if (spread > 0) {
+        std::snprintf(errors, sizeof errors, ", roundings that tip over alone move it by %.3g",
+                      spread);
+        append(out, errors);
+    }
     return out;
 }
 

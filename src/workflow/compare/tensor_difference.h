@@ -34,6 +34,9 @@ struct TensorDifference {
     std::string problem; // shapes or types differ, or the tensor is missing
     /// Elements that differ only because equal scores come in another order (ties.h).
     int64_t tied = 0;
+    /// The distance that rounding alone moves the tensor (rounding_spread.h), where that explains
+    /// a difference beyond the tolerances; else 0.
+    double spread = 0;
     bool within = false;
 
     /// "max error 0.5 (0.1 of the range) over 8 elements, ...", or the problem.
