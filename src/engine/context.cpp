@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "engine/engine.h"
 #include "engine/engine_code.h"
+#include "engine/properties.h"
 #include "ir/rewrite.h"
 #include "ops/plugin.h"
 
@@ -50,6 +51,7 @@ CompileOptions with_kernels(CompileOptions options, const Engine& engine, const 
                             const Backend& backend) {
     require(!engine.weights_missing(), ErrorCode::InvalidArgument,
             "the engine was written without its weights: refit it first");
+    options = with_properties(std::move(options), engine);
     if (!is_trusted_on(engine, backend)) {
         refuse_sources(engine);
     }

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/trace.h"
+#include "engine/properties.h"
 #include "onnx/input_sizes.h"
 #include "onnx/reader.h"
 #include "passes/pipeline.h"
@@ -206,6 +207,9 @@ static std::shared_ptr<const Engine> engine_of(Graph g, Properties properties,
     if (config.weight_streaming) {
         properties[streaming_property] = "on";
     }
+    if (config.batch_invariant) {
+        properties[batch_invariant_property] = "on";
+    }
     auto engine = Engine::create(std::move(g), std::move(profiles), std::move(properties))
                       ->with_formats(std::move(formats));
     return source == nullptr ? engine : engine->with_source(source);
@@ -324,7 +328,7 @@ std::shared_ptr<const Engine> with_kernels_ahead(const Engine& engine,
                                                  const CompileOptions& options) {
     Storage storage(engine.graph_ref(), engine.formats());
     std::vector<std::vector<Shape>> shapes = expected_shapes(engine, storage);
-    CompileOptions all = options;
+    CompileOptions all = with_properties(options, engine);
     all.profiles = storage.profiles(engine.profiles());
     KernelBinaries kernels;
     for (int cc : capabilities) {
@@ -337,7 +341,7 @@ std::vector<KernelUse> list_kernels(const Engine& engine, int capability,
                                     const CompileOptions& options) {
     Storage storage(engine.graph_ref(), engine.formats());
     return list_kernels_ahead(storage.graph(), expected_shapes(engine, storage), capability,
-                              options);
+                              with_properties(options, engine));
 }
 
 } // namespace ingot

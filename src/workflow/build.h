@@ -68,6 +68,9 @@ struct BuildConfig {
     std::optional<RefitRequest> refit;
     /// Allows some weights to stay on the host (CompileOptions::weight_budget).
     bool weight_streaming = false;
+    /// Each row of a batch gets the same bits alone and beside any others, in every run of the
+    /// engine (CompileOptions::batch_invariant).
+    bool batch_invariant = false;
     /// Tensors to append to the outputs for debugging (Engine::result_count); inputs and outputs of
     /// the model are skipped. Needs keep_names.
     std::vector<std::string> debug_tensors;

@@ -3,6 +3,7 @@
 
 #include "backends/backends.h"
 #include "base/error.h"
+#include "engine/properties.h"
 #include "passes/pipeline.h"
 
 #include <algorithm>
@@ -11,8 +12,9 @@ namespace ingot {
 
 Graph lowered_graph(const Engine& engine, int capability, const CompileOptions& options) {
     Storage storage(engine.graph_ref(), engine.formats());
-    return capability == 0 ? cpu_backend().compile(storage.graph(), options)->lowered()
-                           : lower_ahead(*storage.graph(), options);
+    CompileOptions all = with_properties(options, engine);
+    return capability == 0 ? cpu_backend().compile(storage.graph(), all)->lowered()
+                           : lower_ahead(*storage.graph(), all);
 }
 
 std::string plan_text(const std::shared_ptr<const Engine>& engine, int capability,
@@ -23,7 +25,7 @@ std::string plan_text(const std::shared_ptr<const Engine>& engine, int capabilit
         return context.execution().plan_text();
     }
     Storage storage(engine->graph_ref(), engine->formats());
-    CompileOptions all = options;
+    CompileOptions all = with_properties(options, *engine);
     all.profiles = storage.profiles(engine->profiles());
     return plan_text_ahead(storage.graph(), storage.input_shapes(shapes), capability, all);
 }

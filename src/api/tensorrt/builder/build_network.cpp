@@ -402,6 +402,7 @@ std::shared_ptr<const Engine> build_network(const Network& network, const Builde
     };
     build.refit = refit_request(network, config);
     build.weight_streaming = config.has(Flag::kWEIGHT_STREAMING);
+    build.batch_invariant = config.has(Flag::kDISTRIBUTIVE_INDEPENDENCE);
     ValueReads reads;
     PluginBuild plugins = plugin_build(config, build.profiles);
     build.half_ranges = half_ranges_of(config);
