@@ -50,7 +50,7 @@ void add_text(HashStream& hash, std::string_view text) {
 }
 
 /// The key; "" where the folder is none of a model.
-std::string key_of(const std::string& path, bool fp16) {
+std::string key_of(const std::string& path, const BuildChoices& choices) {
     std::string folder = parent_folder(path);
     std::vector<std::string> files;
     for (const auto& entry : fs::recursive_directory_iterator(folder)) {
@@ -64,7 +64,8 @@ std::string key_of(const std::string& path, bool fp16) {
     std::sort(files.begin(), files.end());
     HashStream hash;
     add_text(hash, version());
-    add_text(hash, fp16 ? "fp16" : "as typed");
+    add_text(hash, choices.fp16 ? "fp16" : "as typed");
+    add_text(hash, choices.batch_invariant ? "batch invariant" : "");
     add_text(hash, path.substr(folder.size()));
     for (const std::string& file : files) {
         add_text(hash, file.substr(folder.size()));
@@ -117,13 +118,13 @@ void remove_least_recently_used(const std::string& folder, const std::string& bu
 
 } // namespace
 
-BuiltModel::BuiltModel(const std::string& path, bool fp16) {
+BuiltModel::BuiltModel(const std::string& path, const BuildChoices& choices) {
     std::string kernels = getCacheFolder();
     if (kernels.empty()) {
         return;
     }
     attempt("built models are not kept", [&] {
-        key_ = key_of(path, fp16);
+        key_ = key_of(path, choices);
         folder_ = key_.empty() ? "" : kernels + "/built";
     });
 }

@@ -14,12 +14,18 @@
 
 namespace ingot::triton {
 
+/// How the configuration wants an ONNX model built.
+struct BuildChoices {
+    bool fp16 = false; // computes in FP16 where that is safe
+    bool batch_invariant = false;
+};
+
 /// One engine's place among the kept ones. Safe from any thread of any process.
 class BuiltModel {
 public:
     /// `path`: the ONNX file. The key covers every file in its folder, which has its weights, the
-    /// precision, and the release of Ingot. Reads all of them.
-    BuiltModel(const std::string& path, bool fp16);
+    /// choices of the build, and the release of Ingot. Reads all of them.
+    BuiltModel(const std::string& path, const BuildChoices& choices);
 
     /// Whether both have the same key, so that nothing has changed between them.
     bool operator==(const BuiltModel&) const = default;

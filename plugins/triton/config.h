@@ -55,6 +55,7 @@ struct Parameters {
     int32_t threads = 0; // of a CPU instance; 0: the cores divided by instances
     /// After which a run counts as hanging; 0: never. -1: a minute on a GPU, never on the CPU.
     int64_t hang_timeout_ms = -1;
+    bool batch_invariant = false; // of an ONNX model
 };
 
 struct ModelConfig {

@@ -36,10 +36,11 @@ bool ends_with_onnx(const std::string& path) {
 }
 
 /// The engine of an ONNX model as bytes.
-std::unique_ptr<nv::IHostMemory> build(const MappedFile& file, bool fp16, ServerLogger& logger) {
+std::unique_ptr<nv::IHostMemory> build(const MappedFile& file, const BuildChoices& choices,
+                                       ServerLogger& logger) {
     auto builder = made(nv::createInferBuilder(logger), logger, ErrorCode::Internal, "no builder");
     auto flag = static_cast<uint32_t>(nv::NetworkDefinitionCreationFlag::kSTRONGLY_TYPED);
-    auto network = made(builder->createNetworkV2(fp16 ? 0U : 1U << flag), logger,
+    auto network = made(builder->createNetworkV2(choices.fp16 ? 0U : 1U << flag), logger,
                         ErrorCode::Internal, "no network");
     auto parser = made(nvonnxparser::createParser(*network, logger), logger, ErrorCode::Internal,
                        "no parser");
@@ -55,16 +56,20 @@ std::unique_ptr<nv::IHostMemory> build(const MappedFile& file, bool fp16, Server
     }
     auto config =
         made(builder->createBuilderConfig(), logger, ErrorCode::Internal, "no configuration");
-    if (fp16) {
+    if (choices.fp16) {
         config->setFlag(nv::BuilderFlag::kFP16);
+    }
+    if (choices.batch_invariant) {
+        config->setFlag(nv::BuilderFlag::kDISTRIBUTIVE_INDEPENDENCE);
     }
     return made(builder->buildSerializedNetwork(*network, *config), logger, ErrorCode::Unsupported,
                 "the model cannot be built");
 }
 
 /// Replaces the file of an ONNX model by its engine: the kept one, or a new one, which is kept.
-void build_or_find(EngineBytes& model, const std::string& path, bool fp16, ServerLogger& logger) {
-    BuiltModel place(path, fp16);
+void build_or_find(EngineBytes& model, const std::string& path, const BuildChoices& choices,
+                   ServerLogger& logger) {
+    BuiltModel place(path, choices);
     if (std::optional<BuiltModel::Kept> kept = place.find()) {
         model.file = kept->file;
         model.data = kept->engine;
@@ -72,9 +77,9 @@ void build_or_find(EngineBytes& model, const std::string& path, bool fp16, Serve
             str("the engine of '", model.file_name, "' is the one kept in ", model.file->path()));
         return;
     }
-    model.built = build(*model.file, fp16, logger);
+    model.built = build(*model.file, choices, logger);
     model.data = {static_cast<const std::byte*>(model.built->data()), model.built->size()};
-    if (BuiltModel(path, fp16) == place) { // else a file has changed meanwhile
+    if (BuiltModel(path, choices) == place) { // else a file has changed meanwhile
         place.keep(model.data);
     }
 }
@@ -153,7 +158,8 @@ int64_t Engine::most_rows() const {
     return most;
 }
 
-EngineBytes read_engine(const std::string& path, bool fp16, ServerLogger& logger) {
+EngineBytes read_engine(const std::string& path, const BuildChoices& choices,
+                        ServerLogger& logger) {
     EngineBytes out;
     out.file_name = path.substr(path.rfind('/') + 1);
     with_place([&] { return str("file '", out.file_name, "'"); },
@@ -161,8 +167,13 @@ EngineBytes read_engine(const std::string& path, bool fp16, ServerLogger& logger
                    out.file = MappedFile::open(path);
                    refuse_foreign_plan(out.file->bytes());
                    out.data = out.file->bytes();
+                   require(!choices.batch_invariant || ends_with_onnx(path),
+                           ErrorCode::InvalidArgument,
+                           "it is an engine, and the parameter 'batch_invariant' is for ONNX "
+                           "models: build it with 'ingot build --batchInvariant' and leave the "
+                           "parameter out");
                    if (ends_with_onnx(path)) {
-                       build_or_find(out, path, fp16, logger);
+                       build_or_find(out, path, choices, logger);
                    }
                });
     return out;

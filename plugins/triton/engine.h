@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "ingot.h"
 #include "plugins/common/engine_trust.h"
+#include "plugins/triton/built_models.h"
 #include "plugins/triton/device_allocator.h"
 #include "plugins/triton/host.h"
 
@@ -74,9 +75,10 @@ struct EngineBytes {
     std::span<const std::byte> data;              // the engine, in one of the two
 };
 /// The engine of an ONNX model is kept for the next load (built_models.h).
-/// \param fp16 whether an ONNX model is built to compute in FP16 where that is safe.
+/// \param choices how an ONNX model is built; fp16 has no effect on an engine, batch_invariant is
+/// refused beside one.
 /// Errors: Io, InvalidEngine, InvalidModel, Unsupported, naming the file.
-EngineBytes read_engine(const std::string& path, bool fp16, ServerLogger& logger);
+EngineBytes read_engine(const std::string& path, const BuildChoices& choices, ServerLogger& logger);
 
 struct LoadRequest {
     Target target;

@@ -54,14 +54,19 @@ void read_hang_timeout(const std::string& text, Parameters& p) {
     p.hang_timeout_ms = text == "0" ? 0 : number(text, "hang_timeout_ms");
 }
 
+void read_batch_invariant(const std::string& text, Parameters& p) {
+    require(text == "true" || text == "false", ErrorCode::InvalidArgument,
+            "parameter 'batch_invariant': true or false is expected, got '", text, "'");
+    p.batch_invariant = text == "true";
+}
+
 struct ParameterRow {
     const char* name;
     void (*read)(const std::string& text, Parameters& p);
 };
 constexpr ParameterRow rows[] = {
-    {"buckets", read_buckets},
-    {"hang_timeout_ms", read_hang_timeout},
-    {"threads", read_threads},
+    {"batch_invariant", read_batch_invariant},        {"buckets", read_buckets},
+    {"hang_timeout_ms", read_hang_timeout},           {"threads", read_threads},
     {"intra_op_thread_count", read_intra_op_threads},
 };
 

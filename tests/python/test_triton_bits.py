@@ -19,6 +19,7 @@ package.find()
 import tensorrt as trt  # noqa: E402
 
 LIMIT = 8
+INVARIANT = 'parameters { key: "batch_invariant" value: { string_value: "true" } }\n'
 
 
 def mixed(path):
@@ -61,7 +62,10 @@ def server(tmp_path_factory):
         running.add("mixed", independent(mixed(folder / "mixed.onnx"), folder / "model.engine"),
                     f"max_batch_size: {LIMIT}\ndynamic_batching {{ max_queue_delay_microseconds: 20000 }}\n"
                     "instance_group [{ count: 2 kind: KIND_CPU }]\n")
-        running.load("mixed")
+        running.add("from_onnx", folder / "mixed.onnx",
+                    f"max_batch_size: {LIMIT}\n{INVARIANT}instance_group [{{ count: 1 kind: KIND_CPU }}]\n")
+        for name in ("mixed", "from_onnx"):
+            running.load(name)
         yield running
 
 
@@ -70,18 +74,19 @@ def batches(server):
     return int(found[1])
 
 
-def ask(server, x):
-    return server.infer("mixed", {"x": x})["y"].tobytes()
+def ask(server, x, model="mixed"):
+    return server.infer(model, {"x": x})["y"].tobytes()
 
 
-def test_bits_do_not_depend_on_the_batch(server):
+@pytest.mark.parametrize("model", ["mixed", "from_onnx"])
+def test_bits_do_not_depend_on_the_batch(server, model):
     """Each row by itself, and the same rows at every place of batches of every size."""
     x = np.random.default_rng(1).normal(size=(LIMIT, 3, 8, 8)).astype(np.float32)
-    alone = [ask(server, x[i:i + 1]) for i in range(LIMIT)]
+    alone = [ask(server, x[i:i + 1], model) for i in range(LIMIT)]
     for rows in range(2, LIMIT + 1):
         for first in range(LIMIT):
             order = [(first + i) % LIMIT for i in range(rows)]
-            assert ask(server, x[order]) == b"".join(alone[i] for i in order), (rows, first)
+            assert ask(server, x[order], model) == b"".join(alone[i] for i in order), (rows, first)
 
 
 def test_bits_do_not_depend_on_concurrent_clients(server):
@@ -95,3 +100,12 @@ def test_bits_do_not_depend_on_concurrent_clients(server):
             for i, got in enumerate(pool.map(lambda one: ask(server, one), x)):
                 assert got == alone[i], i
     assert batches(server) - before < rounds * len(x) / 2  # else no two requests shared a batch
+
+
+def test_an_engine_beside_the_parameter_is_refused(server, tmp_path):
+    engine = independent(mixed(tmp_path / "mixed.onnx"), tmp_path / "model.engine")
+    server.add("fixed", engine, f"max_batch_size: {LIMIT}\n{INVARIANT}")
+    with pytest.raises(triton_server.Refused) as refused:
+        server.load("fixed")
+    assert ("file 'model.engine': it is an engine, and the parameter 'batch_invariant' is for ONNX models: build it with "
+            "'ingot build --batchInvariant' and leave the parameter out") in refused.value.text

@@ -133,6 +133,8 @@ TEST(TritonConfig, DisagreementsAreRefusedByName) {
          "field of optimization 'speed' is unknown to this backend"},
         {with(accelerator("precision_mode", "INT8")),
          "precision_mode INT8 is refused: FP32 and FP16 are served"},
+        {with(R"("parameters":{"batch_invariant":{"string_value":"1"}})"),
+         "parameter 'batch_invariant': true or false is expected, got '1'"},
         {with(R"("parameters":{"buckets":{"string_value":"4,2"}})"),
          "parameter 'buckets': each is larger than the one before, got '4,2'"},
         {with(R"("parameters":{"buckets":{"string_value":"5"}})"),
@@ -194,12 +196,11 @@ TEST(TritonConfig, DisagreementsAreRefusedByName) {
 
 // Each row of fields.def in a configuration: what is honoured, taken with a reason, or refused.
 TEST(TritonConfig, FieldsOfOtherBackendsDoWhatTheTableSays) {
-    const std::map<std::string, std::string> values = {{"buckets", "1,4"},
-                                                       {"precision_mode", "FP16"},
-                                                       {"graph", R"({"level":1})"},
-                                                       {"priority", R"("PRIORITY_MAX")"},
-                                                       {"cuda", R"({"graphs":true})"},
-                                                       {"eager_batching", "true"}};
+    const std::map<std::string, std::string> values = {
+        {"batch_invariant", "false"},      {"buckets", "1,4"},
+        {"precision_mode", "FP16"},        {"graph", R"({"level":1})"},
+        {"priority", R"("PRIORITY_MAX")"}, {"cuda", R"({"graphs":true})"},
+        {"eager_batching", "true"}};
     std::string engine = row_engine(8);
     for (const Field& f : fields()) {
         SCOPED_TRACE(f.name);
