@@ -84,6 +84,8 @@ int compare(const Options& o) {
     c.full = o.inspect().full;
     c.atol = o.inspect().atol;
     c.rtol = o.inspect().rtol;
+    const options::Inspect usual;
+    c.excuse_rounding = c.atol == usual.atol && c.rtol == usual.rtol;
     const Backend& backend = choose_backend(o);
     warn_of_gpu_options(o, backend);
     CompareReport r = compare_model(o.model, backend, c);

@@ -364,7 +364,7 @@ CompareReport compare_model(const std::string& model_path, const Backend& backen
         accept_ties(ours, wide.named, wide, g, options, exact);
     }
     Spreads spreads;
-    if (exact.skipped.empty() && !exact.ok()) {
+    if (options.excuse_rounding && exact.skipped.empty() && !exact.ok()) {
         spreads =
             rounding_spreads(*wide.graph, inputs.tensors, wide.named, options.build.precision);
         accept_roundings(spreads, options, exact);

@@ -16,7 +16,8 @@ struct CompareOptions {
     bool full = false;
     double atol = 1e-5;
     double rtol = 1e-3;
-    std::string python; // interpreter that has onnxruntime; empty finds one
+    bool excuse_rounding = true; // accept differences that accept_rounding explains
+    std::string python;          // interpreter that has onnxruntime; empty finds one
 };
 struct ReferenceReport {
     std::string reference; // "ONNX Runtime 1.31.1", "float64 evaluator"
