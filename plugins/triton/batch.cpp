@@ -249,14 +249,16 @@ void Batch::compute(Group group) {
         rows += p->rows;
     }
     int64_t padded = max_batch_size_ > 0 ? runner_.padded_rows(rows) : rows;
-    Shapes shapes(engine.inputs.size());
-    std::vector<const void*> addresses;
-    for (size_t i = 0; i < engine.inputs.size(); ++i) {
-        const BatchInput* made = runner_.batch_input(i);
-        shapes[i] = batch_shape(group, i, padded);
-        addresses.push_back(made == nullptr ? gather(group, i, shapes[i])
-                                            : fill_batch_input(group, *made, i, shapes[i]));
-    }
+    uint64_t compute_start = 0;
+    auto gather_all = [&](Shapes& shapes, std::vector<const void*>& addresses) {
+        for (size_t i = 0; i < engine.inputs.size(); ++i) {
+            const BatchInput* made = runner_.batch_input(i);
+            shapes[i] = batch_shape(group, i, padded);
+            addresses.push_back(made == nullptr ? gather(group, i, shapes[i])
+                                                : fill_batch_input(group, *made, i, shapes[i]));
+        }
+        compute_start = now();
+    };
     std::vector<Answer> answers(group.size());
     auto copy = [&] {
         int64_t first_row = 0;
@@ -265,8 +267,7 @@ void Batch::compute(Group group) {
             first_row += group[i]->rows;
         }
     };
-    uint64_t compute_start = now();
-    instance_.run(shapes, addresses, copy);
+    instance_.run({gather_all, copy, [&](const std::string& why) { give_up(group, why); }});
     instance_.model_.metrics().add(MetricKind::PaddedRows, static_cast<double>(padded - rows));
     uint64_t compute_end = now();
     for (size_t i = 0; i < group.size(); ++i) {
@@ -348,9 +349,30 @@ const void* Batch::gather(Group group, size_t input, const std::vector<int64_t>&
 
 /// Sends the response and takes the error over.
 void Batch::answer(Pending& p, TRITONSERVER_Error* error) noexcept {
+    if (given_up_.load(std::memory_order_acquire)) {
+        Watch::wait_for_the_end();
+    }
     ignore(TRITONBACKEND_ResponseSend(p.response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, error));
     ignore(error);
     p.response = nullptr;
+}
+
+/// By new responses: the device may still write to the outputs of those that there are.
+void Batch::give_up(Group group, const std::string& why) noexcept {
+    given_up_.store(true, std::memory_order_release);
+    for (const Pending* p : group) {
+        if (p->response == nullptr) {
+            continue;
+        }
+        TRITONBACKEND_Response* response = nullptr;
+        TRITONSERVER_Error* error = TRITONBACKEND_ResponseNew(&response, p->request);
+        if (error == nullptr) {
+            error = server_error(TRITONSERVER_ERROR_INTERNAL, why.c_str());
+            ignore(
+                TRITONBACKEND_ResponseSend(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, error));
+        }
+        ignore(error);
+    }
 }
 
 void Batch::release_all() noexcept {

@@ -5,8 +5,10 @@
 
 #include "plugins/triton/instance.h"
 
+#include <atomic>
 #include <memory>
 #include <span>
+#include <string>
 
 namespace ingot::triton {
 
@@ -63,6 +65,8 @@ private:
     Slice find_slice(const Pending& p, std::string_view name, int64_t first_row,
                      int64_t rows) const;
     void answer(Pending& p, TRITONSERVER_Error* error) noexcept;
+    /// Answers a group whose run does not end, from the thread that watches it.
+    void give_up(Group group, const std::string& why) noexcept;
     void release_all() noexcept;
 
     Instance& instance_;
@@ -70,6 +74,7 @@ private:
     int64_t max_batch_size_;
     uint64_t start_;
     std::vector<Pending> pending_;
+    std::atomic<bool> given_up_{false}; // the thread that runs answers nothing any more
 };
 
 } // namespace ingot::triton

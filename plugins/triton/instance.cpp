@@ -111,19 +111,21 @@ std::chrono::milliseconds Instance::hang_timeout() const {
     return runner_->gpu() == nullptr ? std::chrono::milliseconds(0) : default_hang_timeout_on_gpu;
 }
 
-void Instance::run(const Shapes& shapes, const std::vector<const void*>& addresses,
-                   const std::function<void()>& copy) {
+void Instance::run(const RunParts& parts) {
     enter();
-    Watch::Run watched(model_.watch(), model_.subject(), hang_timeout());
-    if (!runner_->is_prepared(shapes)) {
-        model_.metrics().add(MetricKind::UnpreparedShapes, 1);
-    }
-    model_.metrics().add(MetricKind::Runs, 1);
-    double prepared = runner_->preparing_seconds();
+    Watch::Run watched(model_.watch(), model_.subject(), hang_timeout(), parts.give_up);
     try {
+        Shapes shapes(runner_->engine().inputs.size());
+        std::vector<const void*> addresses;
+        parts.gather(shapes, addresses);
+        if (!runner_->is_prepared(shapes)) {
+            model_.metrics().add(MetricKind::UnpreparedShapes, 1);
+        }
+        model_.metrics().add(MetricKind::Runs, 1);
+        double prepared = runner_->preparing_seconds();
         runner_->run(shapes, addresses);
         model_.metrics().add(MetricKind::PreparingSeconds, runner_->preparing_seconds() - prepared);
-        copy();
+        parts.copy();
         runner_->wait();
     } catch (const Error& e) {
         note_loss(e.what());

@@ -21,10 +21,18 @@ public:
 private:
     friend class Batch;
     size_t warm_up(std::string& reason);
-    /// Runs, calls `copy` for what is to be copied from the outputs, and waits for both, all within
-    /// the time limit. A device that is lost ends the process.
-    void run(const Shapes& shapes, const std::vector<const void*>& addresses,
-             const std::function<void()>& copy);
+    /// The caller's parts of a run.
+    struct RunParts {
+        /// Gives the inputs' shapes and where they lie.
+        std::function<void(Shapes&, std::vector<const void*>&)> gather;
+        /// Copies from the outputs, which may not be complete yet.
+        std::function<void()> copy;
+        /// Answers the requests, on another thread, when the run does not end.
+        Watch::GiveUp give_up;
+    };
+    /// Gathers, runs, copies and waits for all of it, within the time limit. A device that is lost
+    /// ends the process.
+    void run(const RunParts& parts);
     void report_memory() const;
     /// check_ready(), for requests: with after-loss=hold it does not return once the device is
     /// lost.

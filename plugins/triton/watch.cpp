@@ -35,8 +35,12 @@ Watch::~Watch() {
 }
 
 void Watch::lose(const std::string& cause, int exit_code) noexcept {
+    std::lock_guard<std::mutex> lock(mutex_);
+    lose_locked(cause, exit_code);
+}
+
+void Watch::lose_locked(const std::string& cause, int exit_code) noexcept {
     try {
-        std::lock_guard<std::mutex> lock(mutex_);
         if (lost()) {
             return;
         }
@@ -61,8 +65,9 @@ void Watch::wait_for_the_end() {
     }
 }
 
-Watch::Run::Run(Watch& watch, std::string subject, std::chrono::milliseconds limit)
-    : watch_(watch), subject_(std::move(subject)), limit_(limit), end_(Clock::now() + limit) {
+Watch::Run::Run(Watch& watch, std::string subject, std::chrono::milliseconds limit, GiveUp give_up)
+    : watch_(watch), subject_(std::move(subject)), limit_(limit), give_up_(std::move(give_up)),
+      end_(Clock::now() + limit) {
     if (limit_.count() == 0) {
         return;
     }
@@ -97,8 +102,8 @@ void Watch::watch_runs() {
         } else if ((*first)->end_ <= Clock::now()) {
             std::string text = str((*first)->subject_, ": a run has not ended after ",
                                    (*first)->limit_.count(), " ms (parameter hang_timeout_ms)");
-            lock.unlock();
-            lose(text, exit_hang);
+            lose_locked(text, exit_hang); // first, so that the process ends whatever follows
+            (*first)->give_up_(text);
             return;
         } else {
             changed_.wait_until(lock, (*first)->end_);

@@ -8,8 +8,10 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <list>
 #include <memory>
+#include <string>
 #include <thread>
 
 namespace ingot::triton {
@@ -33,10 +35,14 @@ public:
     /// Sleeps until the process ends; after lose().
     [[noreturn]] static void wait_for_the_end();
 
-    /// A run that is to end within `limit`; none for zero.
+    /// Answers the requests of a run that does not end; gets the reason.
+    using GiveUp = std::function<void(const std::string&)>;
+
+    /// A run that is to end within `limit`; none for zero. Once it has passed, `give_up` is called
+    /// on another thread while this run exists, and the process ends.
     class Run {
     public:
-        Run(Watch& watch, std::string subject, std::chrono::milliseconds limit);
+        Run(Watch& watch, std::string subject, std::chrono::milliseconds limit, GiveUp give_up);
         ~Run();
         Run(const Run&) = delete;
         Run& operator=(const Run&) = delete;
@@ -46,11 +52,13 @@ public:
         Watch& watch_;
         std::string subject_;
         std::chrono::milliseconds limit_;
+        GiveUp give_up_;
         std::chrono::steady_clock::time_point end_;
         std::list<Run*>::iterator at_;
     };
 
 private:
+    void lose_locked(const std::string& cause, int exit_code) noexcept;
     void watch_runs();
 
     std::atomic<bool> lost_{false};

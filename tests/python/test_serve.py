@@ -17,7 +17,7 @@ import ingot_command
 import serving
 import triton_server
 from serving import DIGITS, Fleet, Load, children, publish, wait_for
-from serving_models import picking
+from serving_models import looping, picking
 from triton_server import Refused
 
 KILLS = 20
@@ -146,15 +146,20 @@ def test_no_request_is_lost_when_workers_are_killed(repository, images, scores, 
         assert "it starts again in 0.1 s" in fleet.wait_for_event("ended by signal 9", KILLS)
 
 
+def with_model(repository, tmp_path, name, model, configuration=""):
+    """The repository with one more ONNX model, copied in by hand."""
+    models = tmp_path / "models"
+    shutil.copytree(repository, models)
+    (models / name / "1").mkdir(parents=True)
+    model.rename(models / name / "1" / "model.onnx")
+    (models / name / "config.pbtxt").write_text(f'backend: "ingot"\ninstance_group [{{ kind: KIND_CPU }}]\n{configuration}')
+    return models
+
+
 def test_lost_devices_cost_only_the_batches_that_hit_them(repository, images, scores, tmp_path):
     """A request that loses its worker's device, alone or beside others, again and again: it gets 500, one worker ends
     with 86 each time, and everybody else is answered."""
-    models = tmp_path / "models"
-    shutil.copytree(repository, models)
-    pick = picking(tmp_path / "pick.onnx")
-    (models / "pick" / "1").mkdir(parents=True)
-    pick.rename(models / "pick" / "1" / "model.onnx")
-    (models / "pick" / "config.pbtxt").write_text('backend: "ingot"\ninstance_group [{ kind: KIND_CPU }]\n')
+    models = with_model(repository, tmp_path, "pick", picking(tmp_path / "pick.onnx"))
     library, lost, server = tmp_path / "lost_device.so", tmp_path / "lost", tmp_path / "server.sh"
     source = ingot_command.REPOSITORY / "tests" / "triton" / "programs" / "lost_device.c"
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
@@ -177,6 +182,29 @@ def test_lost_devices_cost_only_the_batches_that_hit_them(repository, images, sc
         for result in results:
             assert result["failures"] == [] and result["answered"] > LOST_DEVICES
         assert len([e for e in fleet.events() if "ended with exit code 86" in e]) == LOST_DEVICES
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_a_request_that_does_not_end_costs_one_worker(repository, tmp_path, protocol):
+    """It is told so, and is not sent to another worker, which it would end too."""
+    models = with_model(repository, tmp_path, "loop", looping(tmp_path / "loop.onnx"),
+                        'parameters { key: "hang_timeout_ms" value: { string_value: "1000" } }')
+    few = {"count": np.array([3], np.int64), "x": np.zeros(2, np.float32)}
+    with Fleet(tmp_path / "fleet", models, "--healthy-after", "1") as fleet:
+        def infer(inputs):
+            if protocol == "http":
+                return fleet.client().infer("loop", inputs)["y"]
+            return triton_server.client(fleet, "grpc", "loop", inputs, tmp_path)["y"]
+
+        for death in range(2):
+            with pytest.raises((Refused, AssertionError), match="a run has not ended after 1000 ms"):
+                infer(few | {"count": np.array([2**62], np.int64)})
+            np.testing.assert_array_equal(infer(few), [3, 3])
+            fleet.wait_for_event("ended with exit code 87", death + 1)
+            fleet.wait_for_event(r"worker \d is up", 2 + death + 1)
+            fleet.wait_until_up([0, 1])
+        time.sleep(1.5)  # another worker's run would have reached its limit
+        assert len([e for e in fleet.events() if "ended with" in e]) == 2, fleet.events()
 
 
 def test_a_broken_version_copied_in_by_hand_is_not_served(fleet, repository, images, scores):

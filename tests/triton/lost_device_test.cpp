@@ -119,13 +119,22 @@ void hang() {
     std::fprintf(stderr, "answered %d\n", good->responses);
     std::this_thread::sleep_for(std::chrono::milliseconds(400)); // an idle model does not hang
     auto bad = request_of(-1);
+    std::thread watch([&] {
+        while (bad->responses == 0) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(20)); // the text is written
+        std::fprintf(stderr, "; bad %d %s;", static_cast<int>(bad->code), bad->text.c_str());
+    });
     scene.execute({bad.get()});
     std::exit(3);
 }
 
 TEST(TritonLostDeviceDeathTest, ARunThatDoesNotEndEndsTheProcessWith87) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
-    EXPECT_EXIT(hang(), testing::ExitedWithCode(87), "answered 1");
+    EXPECT_EXIT(hang(), testing::ExitedWithCode(87),
+                "answered 1(.|\n)*; bad 1 model version 1: a run has not ended after 300 ms "
+                "\\(parameter hang_timeout_ms\\);");
 }
 
 TEST(TritonLostDevice, OtherErrorsDoNotEndTheProcess) {
