@@ -142,9 +142,12 @@ def test_a_run_that_does_not_end_ends_the_replica(cluster):
     wait_for_replicas(cluster, 1, "loop")
     few = {"count": np.array([3], np.int64), "x": np.zeros(2, np.float32)}
     np.testing.assert_array_equal(cluster.infer("loop", few)["y"], [3, 3])
-    with pytest.raises(Refused) as refused:
+    before, = cluster.replicas("loop")
+    with pytest.raises(Refused, match="a run has not ended after 1000 ms") as refused:
         cluster.infer("loop", few | {"count": np.array([2**62], np.int64)})
-    assert refused.value.status == 503
+    assert refused.value.status == 500  # 503 would ask for another try, which ends another replica
+    cluster.wait("ended", lambda: not os.path.exists(f"/proc/{before}"))
+    cluster.wait("another replica", lambda: cluster.replicas("loop") and before not in cluster.replicas("loop"))
     wait_for_replicas(cluster, 1, "loop")
     np.testing.assert_array_equal(cluster.infer("loop", few)["y"], [3, 3])
     assert "a run has not ended after 1000 ms (parameter hang_timeout_ms); this process ends with exit code 87" \

@@ -7,6 +7,7 @@ import os
 import pathlib
 import threading
 import typing
+from functools import partial
 
 import numpy as np
 from google.protobuf import json_format  # type: ignore[import-untyped, import-not-found, unused-ignore]
@@ -22,6 +23,8 @@ EXIT_DEVICE_LOST = 86
 EXIT_HANG = 87
 _GPU_LIMIT_MS = 60_000  # of a run, where hang_timeout_ms is not set
 _GRACE_SECONDS = 0.2  # in which the answers of the batch that failed leave the process
+
+_GiveUp = typing.Callable[[str], None]  # gets the reason
 
 _log = logging.getLogger("ray.serve")
 
@@ -40,12 +43,17 @@ class _Watch:
         timer.daemon = True
         timer.start()
 
-    def run(self, subject: str, limit_ms: int) -> threading.Timer | None:
-        """A timer, to be cancelled when the run has ended."""
+    def run(self, subject: str, limit_ms: int, give_up: _GiveUp) -> threading.Timer | None:
+        """A timer, to be cancelled when the run has ended; else give_up answers its requests."""
         if not limit_ms:
             return None
-        timer = threading.Timer(limit_ms / 1e3, self.end, [
-            f"{subject}: a run has not ended after {limit_ms} ms (parameter hang_timeout_ms)", EXIT_HANG])
+
+        def end() -> None:
+            cause = f"{subject}: a run has not ended after {limit_ms} ms (parameter hang_timeout_ms)"
+            self.end(cause, EXIT_HANG)
+            give_up(cause)
+
+        timer = threading.Timer(limit_ms / 1e3, end)
         timer.daemon = True
         timer.start()
         return timer
@@ -101,35 +109,50 @@ class _Served:
 
     async def _run_batch(self, items: list[tuple[Arrays, int]]) -> list[Arrays | Refused]:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, self._run_groups, [values for values, _ in items])
+        answers: dict[int, Arrays | Refused] = {}
+        given_up = asyncio.Event()
 
-    def _run_groups(self, requests: list[Arrays]) -> list[Arrays | Refused]:
+        def give_up(group: list[int], cause: str) -> None:
+            """Without an answer, a client would send a request that does not end to another replica."""
+            answers.update(dict.fromkeys(group, Refused("INTERNAL", cause)))
+            loop.call_soon_threadsafe(given_up.set)
+
+        run = loop.run_in_executor(self._thread, self._run_groups, [values for values, _ in items], answers, give_up)
+        waiting = asyncio.ensure_future(given_up.wait())
+        either: list[asyncio.Future[typing.Any]] = [run, waiting]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if not given_up.is_set():
+            run.result()
+        about_to_end = Refused("UNAVAILABLE", f"this server is about to restart: {self._watch.cause}")
+        return [answers.get(i, about_to_end) for i in range(len(items))]
+
+    def _run_groups(self, requests: list[Arrays], answers: dict[int, Arrays | Refused],
+                    give_up: typing.Callable[[list[int], str], None]) -> None:
         """Requests of one shape run together; those of a failed run again, each alone, so that only
-        those fail that are to blame."""
+        those fail that are to blame. `answers`, by request, is written."""
         groups: dict[typing.Any, list[int]] = {}
         for i, request in enumerate(requests):
             first = 1 if self.version.limit else 0
             shapes = tuple(request[name].shape[first:] for name in sorted(request))
             groups.setdefault(shapes if self.version.limit else i, []).append(i)
-        answers: dict[int, Arrays | Refused] = {}
         for group in groups.values():
             try:
-                answers |= zip(group, self._run([requests[i] for i in group]))
+                answers |= zip(group, self._run([requests[i] for i in group], partial(give_up, group)))
             except Refused as error:
                 if len(group) == 1 or self._watch.cause:
                     answers |= dict.fromkeys(group, error)
                     continue
                 for i in group:
                     try:
-                        answers[i] = self._run([requests[i]])[0]
+                        answers[i] = self._run([requests[i]], partial(give_up, [i]))[0]
                     except Refused as own:
                         answers[i] = own
-        return [answers[i] for i in range(len(requests))]
 
-    def _run(self, requests: list[Arrays]) -> list[Arrays]:
+    def _run(self, requests: list[Arrays], give_up: _GiveUp) -> list[Arrays]:
         if self._watch.cause:
             raise Refused("UNAVAILABLE", f"this server is about to restart: {self._watch.cause}")
-        timer = self._watch.run(self._subject, self._limit_ms)
+        timer = self._watch.run(self._subject, self._limit_ms, give_up)
         try:
             return self.version.run(requests)
         except Refused as error:
