@@ -3,10 +3,12 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "ir/infer.h"
 #include "ir/value_reads.h"
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 
 namespace ingot {
 
@@ -19,9 +21,9 @@ Graph Graph::sibling(std::string name) const {
     return g;
 }
 
-const Graph::ValueData& Graph::at(Value v) const {
-    CHECK(store_ && v.id < value_count_, "value ", v.id, " is not one of graph '", name_, "'");
-    return store_->values[v.id];
+void Graph::fail_unknown(Value v) const {
+    CHECK(false, "value ", v.id, " is not one of graph '", name_, "'");
+    std::abort();
 }
 
 Graph::Store& Graph::own() {
@@ -32,31 +34,19 @@ Graph::Store& Graph::own() {
     }
     Store& s = *store_;
     auto nodes_end = s.nodes.begin() + static_cast<int64_t>(node_count_);
-    auto values_end = s.values.begin() + static_cast<int64_t>(value_count_);
     if (store_.is_only()) {
         s.nodes.erase(nodes_end, s.nodes.end());
-        s.values.erase(values_end, s.values.end());
+        s.values.resize_down(value_count_);
         return s;
     }
     StoreRef copy(new Store);
     copy->nodes.reserve(s.nodes.size());
     copy->nodes.assign(s.nodes.begin(), nodes_end);
-    copy->values.assign(s.values.begin(), values_end);
+    for (size_t i = 0; i < value_count_; ++i) {
+        copy->values.push_back(s.values[i]);
+    }
     store_ = std::move(copy);
     return *store_;
-}
-
-// Checks constant sizes; symbolic ones are checked when they get values.
-static void check_size(std::string_view what, const Type& t) {
-    Shape known;
-    for (const Dim& d : t.dims) {
-        known.push_back(d.as_const().value_or(1));
-    }
-    try {
-        static_cast<void>(byte_size(t.dtype, count_of(known)));
-    } catch (const Error& e) {
-        fail(ErrorCode::InvalidModel, what, " is ", t, ": ", e.message());
-    }
 }
 
 Value Graph::add_input(std::string name, Type type) {
@@ -73,43 +63,17 @@ Value Graph::add_input(std::string name, Type type) {
 
 std::vector<Type> Graph::infer(const OpDef& def, const std::shared_ptr<const void>& attrs,
                                std::span<const Value> inputs) {
-    if (def.infer != nullptr) {
-        std::vector<Type> types;
-        types.reserve(inputs.size());
-        for (Value v : inputs) {
-            types.push_back(type(v));
-        }
-        return def.infer(attrs.get(), types);
-    }
-    CHECK(def.expand != nullptr, "op '", def.name, "' has neither infer nor expand");
-    std::string key = str(def.name, "\n", attrs_key(def, attrs.get()));
+    std::vector<Type> types;
+    types.reserve(inputs.size());
     for (Value v : inputs) {
-        ingot::append(key, str("\n", type(v)));
+        types.push_back(type(v));
     }
-    auto& inferred = own().inferred;
-    auto known = inferred.find(key);
-    if (known != inferred.end()) {
-        return known->second;
-    }
-    Graph scratch("scratch");
-    Values in;
-    for (Value v : inputs) {
-        in.push_back(scratch.add_input({}, type(v)));
-    }
-    std::vector<Type> out;
-    for (Value v : def.expand(scratch, attrs.get(), in)) {
-        out.push_back(scratch.type(v));
-    }
-    inferred.emplace(std::move(key), out);
-    return out;
+    return infer_types(def, attrs.get(), types, own().inferred);
 }
 
 Values Graph::add(const OpDef& def, std::shared_ptr<const void> attrs,
                   std::span<const Value> inputs) {
     std::vector<Type> types = infer(def, attrs, inputs);
-    for (const Type& t : types) {
-        check_size(def.name, t);
-    }
     std::vector<HostRef> host;
     if (def.host != nullptr) {
         std::vector<HostRef> in;

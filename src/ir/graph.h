@@ -2,10 +2,10 @@
 // Graph: typed SSA. Nodes stand in an order in which every operand precedes its use.
 #pragma once
 
+#include "base/stable_vector.h"
 #include "ir/op.h"
 
 #include <atomic>
-#include <deque>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -111,7 +111,7 @@ private:
     };
     struct Store {
         std::vector<Node> nodes;
-        std::deque<ValueData> values; // references from type() stay valid while nodes are added
+        StableVector<ValueData> values; // references from type() stay valid while nodes are added
         std::unordered_map<std::string, std::vector<Type>> inferred; // composites, by key
         std::atomic<size_t> users{1};
     };
@@ -145,7 +145,13 @@ private:
     private:
         Store* store_ = nullptr;
     };
-    const ValueData& at(Value v) const;
+    [[noreturn]] void fail_unknown(Value v) const;
+    const ValueData& at(Value v) const {
+        if (!store_ || v.id >= value_count_) {
+            fail_unknown(v);
+        }
+        return store_->values[v.id];
+    }
     bool is_next(const Graph& from, const Node& n, std::span<const Value> inputs) const;
     bool knows_as(const Graph& from, const Node& n, std::span<const Value> inputs) const;
     /// The store, which from now on is this graph's alone and holds no more than it has.

@@ -2,6 +2,7 @@
 #include "ir/verify.h"
 
 #include "base/interrupt.h"
+#include "ir/infer.h"
 
 namespace ingot {
 
@@ -11,7 +12,9 @@ constexpr int max_depth = 64;
 
 struct Verifier {
     ErrorCode code;
-    bool again_too;
+    bool types_too;
+    InferredTypes* known;
+    using Defined = std::vector<bool>; // by value
 
     void graph(const Graph& g, SymbolSet defined, int depth) const {
         require(depth <= max_depth, code, "bodies are nested deeper than ", max_depth);
@@ -22,18 +25,20 @@ struct Verifier {
     void contents(const Graph& g, SymbolSet defined, int depth) const {
         inputs(g);
         defined.merge(input_symbols(g));
-        Graph again = g.sibling(g.name());
-        Values map(g.value_count());
+        Defined values(g.value_count());
         for (Value v : g.inputs()) {
-            map[v.id] = again_too ? again.add_input({}, g.type(v)) : v;
+            if (types_too) {
+                check_size("an input", g.type(v));
+            }
+            values[v.id] = true;
         }
         for (size_t i = 0; i < g.nodes().size(); ++i) {
             check_interrupt();
             const Node& n = g.nodes()[i];
             with_place([&] { return str("node ", i, " '", n.name, "' (", n.def->name, ")"); },
-                       [&] { node(g, n, again, map, defined, depth); });
+                       [&] { node(g, n, values, defined, depth); });
         }
-        outputs(g, map);
+        outputs(g, values);
     }
 
     void inputs(const Graph& g) const {
@@ -46,7 +51,7 @@ struct Verifier {
         }
     }
 
-    void outputs(const Graph& g, const Values& map) const {
+    void outputs(const Graph& g, const Defined& values) const {
         require(g.outputs().size() == g.output_names().size(), code, "has ", g.outputs().size(),
                 " outputs and ", g.output_names().size(), " output names");
         SymbolSet names;
@@ -55,41 +60,51 @@ struct Verifier {
             require(name.empty() || names.insert(name).second, code, "two outputs are named '",
                     name, "'");
             Value v = g.outputs()[i];
-            require(v.id < map.size() && map[v.id].valid(), code, "output ", i, " '", name,
+            require(v.id < values.size() && values[v.id], code, "output ", i, " '", name,
                     "' is value ", v.id, ", which nothing defines");
         }
     }
 
-    void node(const Graph& g, const Node& n, Graph& again, Values& map, SymbolSet& defined,
-              int depth) const {
-        Values in;
+    void node(const Graph& g, const Node& n, Defined& values, SymbolSet& defined, int depth) const {
         for (size_t i = 0; i < n.inputs.size(); ++i) {
             Value v = n.inputs[i];
-            require(v.id < map.size() && map[v.id].valid(), code, "operand ", i, " is value ", v.id,
+            require(v.id < values.size() && values[v.id], code, "operand ", i, " is value ", v.id,
                     ", which no earlier node defines");
-            in.push_back(map[v.id]);
         }
         defined.merge(declared_symbols(n));
         symbols(g, n, defined);
         for (const GraphRef& b : bodies(n)) {
             graph(*b, defined, depth + 1);
         }
-        Values out = again_too ? infer(again, n, in) : n.outputs;
-        require(out.size() == n.outputs.size(), code, "has ", n.outputs.size(),
-                " results, inference gives ", out.size());
-        for (size_t i = 0; i < out.size(); ++i) {
+        for (size_t i = 0; i < n.outputs.size(); ++i) {
             Value v = n.outputs[i];
-            require(v.id < map.size() && !map[v.id].valid(), code, "result ", i, " is value ", v.id,
+            require(v.id < values.size() && !values[v.id], code, "result ", i, " is value ", v.id,
                     ", which is defined already");
-            require(!again_too || g.type(v) == again.type(out[i]), code, "result ", i, " is ",
-                    g.type(v), ", inference gives ", again_too ? again.type(out[i]) : Type());
-            map[v.id] = out[i];
+            values[v.id] = true;
+        }
+        if (types_too) {
+            types(g, n);
         }
     }
 
-    Values infer(Graph& again, const Node& n, const Values& in) const {
+    void types(const Graph& g, const Node& n) const {
+        std::vector<Type> in;
+        in.reserve(n.inputs.size());
+        for (Value v : n.inputs) {
+            in.push_back(g.type(v));
+        }
+        std::vector<Type> out = infer(n, in);
+        require(out.size() == n.outputs.size(), code, "has ", n.outputs.size(),
+                " results, inference gives ", out.size());
+        for (size_t i = 0; i < out.size(); ++i) {
+            require(g.type(n.outputs[i]) == out[i], code, "result ", i, " is ",
+                    g.type(n.outputs[i]), ", inference gives ", out[i]);
+        }
+    }
+
+    std::vector<Type> infer(const Node& n, std::span<const Type> in) const {
         try {
-            return again.add(*n.def, n.attrs, in);
+            return infer_types(*n.def, n.attrs.get(), in, *known);
         } catch (const Error& e) {
             fail(code, "types do not fit: ", e.what());
         }
@@ -117,11 +132,13 @@ struct Verifier {
 } // namespace
 
 void verify(const Graph& g, ErrorCode code) {
-    Verifier{code, true}.graph(g, {}, 0);
+    InferredTypes known;
+    Verifier{code, true, &known}.graph(g, {}, 0);
 }
 
 void verify_names(const Graph& g, ErrorCode code) {
-    Verifier{code, false}.graph(g, {}, 0);
+    InferredTypes known;
+    Verifier{code, false, &known}.graph(g, {}, 0);
 }
 
 } // namespace ingot

@@ -398,8 +398,33 @@ Known host_arith(ExprOp op, DType type, const HostElement& a, const HostElement&
     }
 }
 
-Known host_scalar(const Expr& e, std::span<const Known> in) {
-    std::vector<Known> v(e.code.size());
+/// False if host_scalar() knows no element, whatever those of the operands with contents are.
+bool may_be_known(const Expr& e, std::span<const HostRef> in) {
+    std::vector<char> known(e.code.size());
+    for (size_t n = 0; n < e.code.size(); ++n) {
+        const ExprInstr& c = e.code[n];
+        auto arg = [&](size_t k) { return known[static_cast<size_t>(c.args[k])] != 0; };
+        bool may = true;
+        switch (c.op) {
+        case ExprOp::In:
+            may = in[static_cast<size_t>(c.args[0])] != nullptr;
+            break;
+        case ExprOp::Const:
+            break;
+        case ExprOp::Select:
+            may = arg(0) ? arg(1) || arg(2) : arg(1) && arg(2);
+            break;
+        default:
+            may = arg(0) && (arity(c.op) < 2 || arg(1));
+        }
+        known[n] = may ? 1 : 0;
+    }
+    return known.back() != 0;
+}
+
+/// `v` has the value of each instruction afterwards.
+Known host_scalar(const Expr& e, std::span<const Known> in, std::vector<Known>& v) {
+    v.assign(e.code.size(), std::nullopt);
     for (size_t n = 0; n < e.code.size(); ++n) {
         const ExprInstr& c = e.code[n];
         auto arg = [&](size_t k) -> const Known& { return v[static_cast<size_t>(c.args[k])]; };
@@ -455,23 +480,22 @@ std::vector<HostRef> host_map(const Map& a, std::span<const HostRef> in,
     if (!shape || count_of(*shape) > 1024) {
         return {};
     }
-    bool any = false;
-    for (const HostRef& h : in) {
-        any = any || h != nullptr;
-    }
-    if (!any) {
+    auto has_contents = [](const HostRef& h) { return h != nullptr; };
+    if (std::none_of(in.begin(), in.end(), has_contents) || !may_be_known(a.body, in)) {
         return {};
     }
     auto r = std::make_shared<HostValue>();
     r->shape = *shape;
+    std::vector<Known> elements;
+    std::vector<Known> steps;
     for (int64_t i = 0; i < count_of(*shape); ++i) {
-        std::vector<Known> elements;
+        elements.clear();
         for (const HostRef& h : in) {
             elements.push_back(h == nullptr ? std::nullopt
                                             : h->elements[broadcast_index(i, *shape, h->shape)]);
         }
         try {
-            r->elements.push_back(host_scalar(a.body, elements));
+            r->elements.push_back(host_scalar(a.body, elements, steps));
         } catch (const Error&) { // beyond the range of sizes, such as INT64_MAX + N
             r->elements.emplace_back(std::nullopt);
         }
