@@ -26,6 +26,10 @@ void ValueReads::note(const Graph& g, Value v) {
     if (recorder == nullptr) {
         return;
     }
+    if (const Node* p = g.producer(v); p != nullptr && p->is(constant_def)) {
+        recorder->names_.insert(g.value_name(v));
+        return;
+    }
     std::set<uint32_t> seen;
     Values work = {v};
     while (!work.empty()) {
