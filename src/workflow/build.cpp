@@ -259,11 +259,12 @@ Graph ModelBuild::import() const {
                       [&] { return onnx::import_or_throw(model_, options); });
 }
 
-std::shared_ptr<const Engine> ModelBuild::engine(Graph g) const {
+std::shared_ptr<const Engine> ModelBuild::engine(Graph g) && {
     TraceSpan span("optimise", path_);
+    Properties properties = model_properties(model_);
+    model_ = {};
     g = hold_layer_types(g, config_.layer_types, config_.precision);
     g = with_io_types(g, config_.input_types, config_.output_types);
-    Properties properties = model_properties(model_);
     AllowedFormats formats = config_.formats;
     allow_formats(g, config_.input_types, config_.output_types, formats);
     put_debug_outputs(add_debug_outputs(g, config_.debug_tensors), properties);
@@ -277,7 +278,8 @@ std::shared_ptr<const Engine> ModelBuild::engine(Graph g) const {
 std::shared_ptr<const Engine> build_engine(const std::string& model_path,
                                            const BuildConfig& config) {
     ModelBuild build(model_path, config);
-    return build.engine(build.import());
+    Graph g = build.import();
+    return std::move(build).engine(std::move(g));
 }
 
 std::shared_ptr<const Engine> build_engine_from_graph(Graph g, Properties properties,

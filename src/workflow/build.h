@@ -93,8 +93,9 @@ public:
     onnx::Model& model() { return model_; }
     /// The graph as the importer makes it. Errors: Unsupported with all refused nodes.
     Graph import() const;
-    /// The engine of the model's graph. Errors: InvalidArgument (profiles, passes).
-    std::shared_ptr<const Engine> engine(Graph g) const;
+    /// The engine of the model's graph. Lets the model go before the passes run, which need the
+    /// memory. Errors: InvalidArgument (profiles, passes).
+    std::shared_ptr<const Engine> engine(Graph g) &&;
 
 private:
     std::string path_;

@@ -67,10 +67,10 @@ std::shared_ptr<const Engine> build_model(const std::string& path, const BuildCo
                                           const Options& o) {
     ModelBuild build(path, config);
     bool custom = has_plugin_libraries(o) && api::has_custom_nodes(build.model());
-    return build.engine(
-        custom ? with_place([&] { return path; },
-                            [&] { return import_with_plugins(build.model(), config, o); })
-               : build.import());
+    Graph g = custom ? with_place([&] { return path; },
+                                  [&] { return import_with_plugins(build.model(), config, o); })
+                     : build.import();
+    return std::move(build).engine(std::move(g));
 }
 
 std::shared_ptr<plan::PluginHost> plugins_of(const Engine& engine) {
