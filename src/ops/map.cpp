@@ -194,9 +194,13 @@ void eval_instr(const Expr& e, size_t index, std::vector<Lane>& lanes, std::vect
 
 std::vector<Type> infer_map(const Map& a, std::span<const Type> in) {
     std::vector<DType> dtypes;
-    Dims dims;
+    dtypes.reserve(in.size());
+    Dims dims = in.empty() ? Dims() : in[0].dims;
     for (const Type& t : in) {
         dtypes.push_back(t.dtype);
+        if (t.dims == dims) {
+            continue;
+        }
         auto both = broadcast(dims, t.dims);
         require(both.has_value(), ErrorCode::InvalidModel, "shapes ", dims, " and ", t.dims,
                 " do not broadcast");
@@ -207,7 +211,9 @@ std::vector<Type> infer_map(const Map& a, std::span<const Type> in) {
             "map uses ", a.body.input_count(), " inputs, got ", in.size());
     require(a.body.type() == compute_type(a.dtype), ErrorCode::InvalidModel, "map computes ",
             a.body.type(), ", which is not stored as ", a.dtype);
-    return {{a.dtype, dims}};
+    std::vector<Type> out;
+    out.push_back({a.dtype, std::move(dims)});
+    return out;
 }
 
 void eval_map(const Map& a, EvalArgs& e) {
