@@ -395,6 +395,8 @@ def _build(model: bytes | None, path: str | None, logger: _Log,
     for flag in ("fp16", "bf16", "int8", "fp8"):
         if options[flag]:
             config.set_flag(getattr(_ingot.BuilderFlag, flag.upper()))
+    if options["batch_invariant"]:
+        config.set_flag(_ingot.BuilderFlag.DISTRIBUTIVE_INDEPENDENCE)
     if options["calibrator"] is not None:
         config.int8_calibrator = options["calibrator"]
     if options["workspace"] is not None:
@@ -426,7 +428,7 @@ def compile(model: typing.Any, *, fp16: bool = False, bf16: bool = False, int8: 
             progress_monitor: _ingot.IProgressMonitor | None = None,
             save: str | os.PathLike[str] | None = None,
             priority: str = "normal", threads: int | None = None,
-            samples: Iterable[Sample] | None = None) -> CompiledModel:
+            samples: Iterable[Sample] | None = None, batch_invariant: bool = False) -> CompiledModel:
     """A function of arrays from a model.
 
     model: the path of an ONNX model or of an engine, the bytes of either, or an onnx.ModelProto.
@@ -449,6 +451,7 @@ def compile(model: typing.Any, *, fp16: bool = False, bf16: bool = False, int8: 
     samples: for fp16: inputs of one run or several, each a dict, a sequence of arrays or an array.
         They are run in f32; layers whose numbers f16 cannot hold keep f32, and a warning names
         them. Without samples such numbers become infinite.
+    batch_invariant: for ONNX models: a row's results have the same bits alone and in any batch.
 
     Returns a CompiledModel. Errors: FileNotFoundError, ValueError for a model or shapes that are
     not valid, RuntimeError when the engine cannot be built or cannot run on the device.
@@ -462,7 +465,8 @@ def compile(model: typing.Any, *, fp16: bool = False, bf16: bool = False, int8: 
         raise ValueError(f"priority: got {priority!r}, expected {', '.join(_PRIORITIES)}")
     options = {"fp16": fp16, "bf16": bf16, "int8": int8, "fp8": fp8, "calibrator": calibrator,
                "shapes": shapes, "workspace": workspace, "progress_monitor": progress_monitor,
-               "optimization_level": optimization_level, "samples": samples}
+               "optimization_level": optimization_level, "samples": samples,
+               "batch_invariant": batch_invariant}
     log = _Log(logger)
     data: bytes | None
     path: str | None = None
@@ -476,6 +480,9 @@ def compile(model: typing.Any, *, fp16: bool = False, bf16: bool = False, int8: 
     if samples is not None and (not fp16 or (data is not None and _is_engine(data))):
         raise ValueError("samples: they show a build with fp16=True where numbers overflow; got "
                          + ("an engine, which is built" if fp16 else "fp16=False"))
+    if batch_invariant and data is not None and _is_engine(data):
+        raise ValueError("batch_invariant: it is for ONNX models, and this is an engine: build it with "
+                         "'ingot build --batchInvariant' and leave the argument out")
     blob: bytes | _ingot.IHostMemory
     blob = data if data is not None and _is_engine(data) else _build(data, path, log, options)
     runtime = _ingot.Runtime(log)

@@ -25,7 +25,8 @@ public:
     T& operator[](size_t i) { return blocks_[i / per_block].get()[i % per_block]; }
     void push_back(T value) {
         if (size_ == blocks_.size() * per_block) {
-            blocks_.emplace_back(std::allocator<T>().allocate(per_block));
+            std::unique_ptr<T, Free> block(std::allocator<T>().allocate(per_block));
+            blocks_.push_back(std::move(block));
         }
         new (&(*this)[size_]) T(std::move(value));
         ++size_;

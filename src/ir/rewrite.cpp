@@ -238,10 +238,8 @@ void Rewriter::replace(const Node& n, std::span<const Value> by) {
         const Type& now = out_.type(by[i]);
         const bool as_before = symbols_.empty();
         bool is_kept = as_before && &old == &now;
-        auto has_dims = [&] {
-            return as_before ? old.dims == now.dims : mapped(old.dims) == now.dims;
-        };
-        if (!is_kept && (old.dtype != now.dtype || !has_dims())) {
+        if (!is_kept && (old.dtype != now.dtype ||
+                         !(as_before ? old.dims == now.dims : mapped(old.dims) == now.dims))) {
             fail(ErrorCode::Internal, "rewriting node '", n.name, "' (", n.def->name, ") gave ",
                  now, ", expected ", Type{old.dtype, mapped(old.dims)});
         }

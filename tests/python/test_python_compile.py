@@ -80,6 +80,15 @@ def test_bytes_and_protobufs_and_engines_are_models(tmp_path, expected):
     assert ingot.compile((tmp_path / "copy.engine").read_bytes(), device="cpu")(IMAGES).shape[1] == 10
 
 
+def test_rows_have_the_same_bits_in_any_batch_when_that_is_asked_for(tmp_path):
+    path = tmp_path / "digits.engine"
+    model = ingot.compile(MODEL, device="cpu", batch_invariant=True, save=path)
+    np.testing.assert_array_equal(model(IMAGES[:1]), model(IMAGES[:9])[:1])
+    assert b"batch_invariant" in path.read_bytes()
+    with pytest.raises(ValueError, match="it is for ONNX models, and this is an engine: build it with 'ingot build"):
+        ingot.compile(path, device="cpu", batch_invariant=True)
+
+
 def test_shapes_limit_what_is_taken():
     model = ingot.compile(MODEL, device="cpu", shapes={"image": ((1, 1, 8, 8), (4, 1, 8, 8),
                                                                  (8, 1, 8, 8))})

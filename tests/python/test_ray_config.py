@@ -120,6 +120,9 @@ REFUSED = {
     parameter("buckets", "4,x"): "parameter 'buckets': a number of 1 to 1048576 is expected, got 'x'",
     parameter("buckets", ",".join(map(str, range(1, 18)))): "parameter 'buckets': 17 of them, at most 16 are kept",
     "max_batch_size: 4 " + parameter("buckets", "8"): "parameter 'buckets' has 8, and max_batch_size is 4",
+    parameter("batch_invariant", "1"): "parameter 'batch_invariant': true or false is expected, got '1'",
+    parameter("batch_invariant", "true"): "batch_invariant: it is for ONNX models, and this is an engine: build it with "
+                                          "'ingot build --batchInvariant' and leave the argument out",
     parameter("threads", "0.5"): "parameter 'threads': a number of 1 to 1048576 is expected, got '0.5'",
     'optimization { execution_accelerators { gpu_execution_accelerator: [{ name: "tensorrt" parameters { key: '
     '"precision_mode" value: "INT8" } }] } }': "precision_mode INT8 is refused: FP32 and FP16 are served",

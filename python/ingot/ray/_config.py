@@ -36,6 +36,7 @@ class Settings:
     hang_timeout_ms: int = -1  # 0: never; -1: a minute on a GPU, never on the CPU
     profile: int = 0
     fp16: bool = False
+    batch_invariant: bool = False
     file: str = ""
     kind: str = "auto"  # gpu, cpu
     count: int = 1  # replicas
@@ -145,7 +146,11 @@ def _parameters(config: _Message, notes: list[str]) -> dict[str, typing.Any]:
     for key in sorted(config.parameters):
         text = config.parameters[key].string_value
         _judge("parameter", _fields.PARAMETERS, key, notes)
-        if key == "buckets":
+        if key == "batch_invariant":
+            if text not in ("true", "false"):
+                raise ConfigError(f"parameter 'batch_invariant': true or false is expected, got '{text}'")
+            found[key] = text == "true"
+        elif key == "buckets":
             found |= _buckets(text)
         elif key == "hang_timeout_ms":
             found[key] = 0 if text == "0" else _number(key, text)

@@ -88,6 +88,7 @@ FIELDS: dict[str, tuple[str, str]] = {
 _PLANNED = (NO_EFFECT, "memory is planned before the first run")
 _IN_ORDER = (NO_EFFECT, "operators run one after another")
 PARAMETERS: dict[str, tuple[str, str]] = {
+    "batch_invariant": (HONOURED, "true: an ONNX model is built so that a row's bits do not depend on its batch"),
     "buckets": (HONOURED, "row counts that are prepared; none: no padding"),
     "hang_timeout_ms": (HONOURED, "a longer run ends the process with exit code 87; 0: none does"),
     "threads": (HONOURED, "threads of an instance on the CPU"),

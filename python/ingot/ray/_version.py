@@ -79,8 +79,8 @@ class Version:
         self.settings = settings
         try:
             _repository.check_start(pathlib.Path(path))
-            self.model = ingot.compile(path, fp16=settings.fp16, device=device,
-                                       threads=settings.threads if device == "cpu" else None)
+            self.model = ingot.compile(path, fp16=settings.fp16, batch_invariant=settings.batch_invariant,
+                                       device=device, threads=settings.threads if device == "cpu" else None)
             self._describe()
         except (OSError, RuntimeError, ValueError) as error:
             raise ConfigError(f"model '{settings.name}', file '{pathlib.Path(path).name}': {error}") from None
