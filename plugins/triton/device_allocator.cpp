@@ -3,12 +3,6 @@
 
 namespace ingot::triton {
 
-void DeviceBytes::add(int64_t bytes) noexcept {
-    std::lock_guard<std::mutex> lock(mutex_);
-    bytes_ += bytes;
-    metrics_.set(MetricKind::DeviceBytes, bytes_);
-}
-
 int64_t DeviceAllocator::bytes() const {
     std::lock_guard<std::mutex> lock(mutex_);
     return bytes_;
@@ -24,7 +18,7 @@ void* DeviceAllocator::allocate_or_throw(size_t bytes) {
         gpu_->release(memory);
         throw;
     }
-    total_.add(static_cast<int64_t>(bytes));
+    metrics_.add_device_bytes(static_cast<int64_t>(bytes));
     return memory;
 }
 
@@ -54,7 +48,7 @@ bool DeviceAllocator::deallocateAsync(void* memory, cudaStream_t /*stream*/) noe
         bytes_ -= bytes;
     }
     gpu_->release(memory);
-    total_.add(-bytes);
+    metrics_.add_device_bytes(-bytes);
     return true;
 }
 

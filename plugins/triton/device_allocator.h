@@ -12,23 +12,11 @@
 
 namespace ingot::triton {
 
-/// The bytes that a model holds on all GPUs, as its metric shows them. Thread safe.
-class DeviceBytes {
-public:
-    explicit DeviceBytes(ModelMetrics& metrics) : metrics_(metrics) { add(0); }
-    void add(int64_t bytes) noexcept;
-
-private:
-    ModelMetrics& metrics_;
-    std::mutex mutex_;
-    int64_t bytes_ = 0;
-};
-
 /// Thread safe. Outlives all that it allocates for.
 class DeviceAllocator final : public nvinfer1::IGpuAsyncAllocator {
 public:
-    DeviceAllocator(std::shared_ptr<DeviceMemory> gpu, DeviceBytes& total)
-        : gpu_(std::move(gpu)), total_(total) {}
+    DeviceAllocator(std::shared_ptr<DeviceMemory> gpu, ModelMetrics& metrics)
+        : gpu_(std::move(gpu)), metrics_(metrics) {}
     DeviceMemory& gpu() const { return *gpu_; }
     /// The bytes that it holds now.
     int64_t bytes() const;
@@ -41,7 +29,7 @@ public:
 
 private:
     std::shared_ptr<DeviceMemory> gpu_;
-    DeviceBytes& total_;
+    ModelMetrics& metrics_;
     mutable std::mutex mutex_;
     std::map<void*, int64_t> held_;
     int64_t bytes_ = 0;

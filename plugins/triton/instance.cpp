@@ -30,8 +30,7 @@ std::unique_ptr<Runner> make_runner(Model& model, TRITONBACKEND_ModelInstance* i
     Target target = target_of(instance);
     std::unique_ptr<DeviceAllocator> gpu;
     if (target.device == Device::kGPU) {
-        gpu = std::make_unique<DeviceAllocator>(model.gpus().open(target.ordinal),
-                                                model.device_bytes());
+        gpu = std::make_unique<DeviceAllocator>(model.gpus().open(target.ordinal), model.metrics());
         if (Gpus::are_simulated()) {
             target = {Device::kCPU, 0};
         }

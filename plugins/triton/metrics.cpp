@@ -43,39 +43,65 @@ MetricFamilies::MetricFamilies() {
     }
 }
 
-ModelMetrics::ModelMetrics(const MetricFamilies& families, const std::string& model,
-                           uint64_t version) {
-    std::string number = str(version);
+MetricFamilies::Version& MetricFamilies::acquire(const Key& key) {
+    std::string number = str(key.second);
     Label labels[] = {
-        Label(TRITONSERVER_ParameterNew("model", TRITONSERVER_PARAMETER_STRING, model.c_str())),
+        Label(TRITONSERVER_ParameterNew("model", TRITONSERVER_PARAMETER_STRING, key.first.c_str())),
         Label(TRITONSERVER_ParameterNew("version", TRITONSERVER_PARAMETER_STRING, number.c_str())),
     };
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto [found, is_new] = versions_.try_emplace(key);
+    Version& version = found->second;
+    ++version.loads;
+    if (!is_new) {
+        return version;
+    }
     const TRITONSERVER_Parameter* list[] = {labels[0].get(), labels[1].get()};
     for (size_t i = 0; i < metric_kinds; ++i) {
-        TRITONSERVER_MetricFamily* family = families.find(static_cast<MetricKind>(i));
         TRITONSERVER_Metric* metric = nullptr;
-        if (family == nullptr) {
+        if (families_[i] == nullptr) {
             continue;
         }
-        TRITONSERVER_Error* error = TRITONSERVER_MetricNew(&metric, family, list, std::size(list));
+        TRITONSERVER_Error* error =
+            TRITONSERVER_MetricNew(&metric, families_[i].get(), list, std::size(list));
         if (error == nullptr) {
-            metrics_[i].reset(metric);
+            version.metrics[i].reset(metric);
         }
         ignore(error);
     }
+    return version;
+}
+
+void MetricFamilies::release(const Key& key) noexcept {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto found = versions_.find(key);
+    if (--found->second.loads == 0) {
+        versions_.erase(found); // under the lock: none of equal labels is made meanwhile
+    }
+}
+
+ModelMetrics::ModelMetrics(MetricFamilies& families, const std::string& model, uint64_t version)
+    : families_(families), key_(model, version), version_(families.acquire(key_)) {
+    add_device_bytes(0);
 }
 
 void ModelMetrics::add(MetricKind kind, double amount) noexcept {
-    TRITONSERVER_Metric* m = metrics_[static_cast<size_t>(kind)].get();
+    TRITONSERVER_Metric* m = version_.metrics[static_cast<size_t>(kind)].get();
     if (m != nullptr && amount > 0) {
         ignore(TRITONSERVER_MetricIncrement(m, amount));
     }
 }
 
 void ModelMetrics::set(MetricKind kind, int64_t value) noexcept {
-    if (TRITONSERVER_Metric* m = metrics_[static_cast<size_t>(kind)].get()) {
+    if (TRITONSERVER_Metric* m = version_.metrics[static_cast<size_t>(kind)].get()) {
         ignore(TRITONSERVER_MetricSet(m, static_cast<double>(value)));
     }
+}
+
+void ModelMetrics::add_device_bytes(int64_t bytes) noexcept {
+    std::lock_guard<std::mutex> lock(version_.mutex);
+    version_.device_bytes += bytes;
+    set(MetricKind::DeviceBytes, version_.device_bytes);
 }
 
 } // namespace ingot::triton

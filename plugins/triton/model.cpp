@@ -97,8 +97,8 @@ Model::Model(BackendState& backend, TRITONBACKEND_Model* model)
     : backend_(backend), name_(get_from<const char*>(TRITONBACKEND_ModelName, model)),
       version_(get_from<uint64_t>(TRITONBACKEND_ModelVersion, model)),
       subject_(str(name_, " version ", version_)),
-      logger_(std::make_shared<ServerLogger>(subject_)), metrics_(backend.metrics, name_, version_),
-      device_bytes_(metrics_) {
+      logger_(std::make_shared<ServerLogger>(subject_)),
+      metrics_(backend.metrics, name_, version_) {
     with_place(
         [&] { return str("model '", name_, "' version ", version_); },
         [&] {
@@ -161,7 +161,7 @@ std::shared_ptr<const Engine> Model::engine(const Target& target) {
         LoadRequest request{target, config_.profile, config_.parameters.threads, trust_, nullptr};
         if (target.device == Device::kGPU) {
             request.memory =
-                std::make_unique<DeviceAllocator>(gpus().open(target.ordinal), device_bytes_);
+                std::make_unique<DeviceAllocator>(gpus().open(target.ordinal), metrics_);
         }
         if (request.threads == 0) {
             request.threads = std::max(1, cores() / std::max(1, config_.cpu_instances));

@@ -28,7 +28,6 @@ public:
     /// Whether requests that come after the loss of the device are left unanswered.
     bool holds_after_loss() const { return holds_after_loss_; }
     Gpus& gpus() { return backend_.gpus; }
-    DeviceBytes& device_bytes() { return device_bytes_; }
     /// Loaded when the first instance asks, then shared. From any thread.
     std::shared_ptr<const Engine> engine(const Target& target);
 
@@ -41,7 +40,6 @@ private:
     std::string subject_;
     std::shared_ptr<ServerLogger> logger_;
     ModelMetrics metrics_;
-    DeviceBytes device_bytes_;
     ModelConfig config_;
     EngineTrust trust_;
     bool holds_after_loss_ = false;

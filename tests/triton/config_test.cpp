@@ -292,6 +292,27 @@ TEST(TritonConfig, ServersOfOtherVersionsAreRefused) {
     }
 }
 
+/// The server loads a model again before it has unloaded it (the fake host tells of metrics whose
+/// labels exist already).
+TEST(TritonConfig, LoadsThatOverlapShareTheirMetrics) {
+    Scene scene(row_engine(4));
+    ASSERT_EQ(scene.start(), "");
+    TRITONBACKEND_Model again = scene.model;
+    again.state = nullptr;
+    ASSERT_EQ(text_of(TRITONBACKEND_ModelInitialize(&again)), "");
+    auto request = row_request(1, 1);
+    ASSERT_EQ(scene.execute({request.get()}), "");
+    std::string runs = "ingot_runs{model=model,version=1}";
+    EXPECT_EQ(FakeHost::get().values.at(runs), 1);
+    ASSERT_EQ(text_of(TRITONBACKEND_ModelInstanceFinalize(scene.instances[0].get())), "");
+    scene.instances.clear();
+    ASSERT_EQ(text_of(TRITONBACKEND_ModelFinalize(&scene.model)), "");
+    scene.model.state = nullptr;
+    EXPECT_EQ(FakeHost::get().labelled.count(runs), 1U);
+    ASSERT_EQ(text_of(TRITONBACKEND_ModelFinalize(&again)), "");
+    EXPECT_TRUE(FakeHost::get().labelled.empty());
+}
+
 TEST(TritonConfig, WithoutMetricsTheModelServes) {
     Scene scene(row_engine(4));
     FakeHost::get().has_metrics = false;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/triton/fake_host.h"
 
+#include <gtest/gtest.h>
+
 using ingot::triton::FakeHost;
 
 namespace ingot::triton {
@@ -128,11 +130,18 @@ TRITONSERVER_Error* TRITONSERVER_MetricNew(TRITONSERVER_Metric** metric,
         key += (i == 0 ? "" : ",") + labels[i]->name + "=" + labels[i]->value;
     }
     ++FakeHost::get().metrics;
-    *metric = new TRITONSERVER_Metric{key + "}"};
+    auto made = std::make_unique<TRITONSERVER_Metric>(TRITONSERVER_Metric{key + "}"});
+    std::lock_guard<std::mutex> lock(FakeHost::get().mutex);
+    if (!FakeHost::get().labelled.insert(made->key).second) {
+        ADD_FAILURE() << "a second metric " << made->key << ": the server may free both with one";
+    }
+    *metric = made.release();
     return nullptr;
 }
 TRITONSERVER_Error* TRITONSERVER_MetricDelete(TRITONSERVER_Metric* metric) {
     --FakeHost::get().metrics;
+    std::lock_guard<std::mutex> lock(FakeHost::get().mutex);
+    FakeHost::get().labelled.erase(metric->key);
     delete metric;
     return nullptr;
 }

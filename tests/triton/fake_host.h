@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -131,6 +132,7 @@ struct FakeHost {
     std::mutex mutex;
     std::vector<std::string> log;              // "W text"
     std::map<std::string, double> values;      // of metrics
+    std::set<std::string> labelled;            // keys of metrics that are alive
     std::function<void*(size_t)> gpu_allocate; // for outputs that are wanted in memory of a GPU
 
     static FakeHost& get();
