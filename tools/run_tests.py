@@ -226,7 +226,7 @@ def stage_fuzz(log):
     if code != 0:
         return Counts(failed=max(len(names), 1))
     total = Counts()
-    seconds = int(os.environ.get("FUZZ_SECONDS", "60"))
+    seconds = int(os.environ.get("FUZZ_SECONDS", "30"))
     targets = [FUZZ_BUILD / "tests" / name for name in names]
     with concurrent.futures.ThreadPoolExecutor(beside) as pool:
         for name, code in pool.map(lambda target: fuzz_one(target, seconds), targets):
