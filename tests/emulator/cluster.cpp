@@ -2,6 +2,7 @@
 #include "emulator/cluster.h"
 
 #include "base/error.h"
+#include "emulator/address_space.h"
 #include "emulator/source_line.h"
 
 #include <sys/mman.h>
@@ -18,7 +19,6 @@ namespace {
 
 Cluster* running_cluster = nullptr; // one launch at a time: EmulatedGpu holds a lock
 
-constexpr size_t page = 4096;
 constexpr size_t shared_room = 256 * 1024;
 constexpr auto red = std::byte{0xA5};
 constexpr uint64_t many_polls = 1 << 16;
@@ -33,11 +33,9 @@ Stacks& stacks() {
 std::byte* shared_memory(size_t rank) {
     static std::vector<std::byte*> areas;
     while (areas.size() <= rank) {
-        void* all =
-            mmap(nullptr, shared_room + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        require(all != MAP_FAILED, ErrorCode::OutOfMemory, "no memory for a block's shared memory");
-        auto* base = static_cast<std::byte*>(all) + page;
-        mprotect(base, shared_room, PROT_READ | PROT_WRITE);
+        std::byte* base = take_addresses(shared_room);
+        require(base != nullptr && mprotect(base, shared_room, PROT_READ | PROT_WRITE) == 0,
+                ErrorCode::OutOfMemory, "no memory for a block's shared memory");
         areas.push_back(base);
     }
     return areas[rank];

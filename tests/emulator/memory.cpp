@@ -2,6 +2,7 @@
 #include "emulator/memory.h"
 
 #include "base/error.h"
+#include "emulator/address_space.h"
 
 #include <sys/mman.h>
 
@@ -12,7 +13,6 @@ namespace ingot::emulator {
 
 namespace {
 
-constexpr size_t page = 4096;
 constexpr size_t red_zone = 256; // at most, in front and behind
 constexpr auto red = std::byte{0xA5};
 
@@ -20,7 +20,7 @@ constexpr auto red = std::byte{0xA5};
 
 Memory::~Memory() {
     for (auto& [base, b] : blocks_) {
-        munmap(b.pages - page, b.page_bytes + 2 * page);
+        give_back(b.pages, b.page_bytes);
     }
 }
 
@@ -34,12 +34,9 @@ std::byte* Memory::allocate(int64_t bytes) {
     Block b;
     b.bytes = bytes;
     b.page_bytes = (room + page - 1) / page * page;
-    void* all = mmap(nullptr, b.page_bytes + 2 * page, PROT_NONE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    require(all != MAP_FAILED, ErrorCode::OutOfMemory, "the host cannot allocate ", bytes,
-            " bytes");
-    b.pages = static_cast<std::byte*>(all) + page;
-    mprotect(b.pages, b.page_bytes, PROT_READ | PROT_WRITE);
+    b.pages = take_addresses(b.page_bytes);
+    require(b.pages != nullptr && mprotect(b.pages, b.page_bytes, PROT_READ | PROT_WRITE) == 0,
+            ErrorCode::OutOfMemory, "the host cannot allocate ", bytes, " bytes");
     std::byte* base = b.pages + (b.page_bytes - room);
     std::memset(b.pages, static_cast<int>(red), b.page_bytes);
     std::memset(base, poison, static_cast<size_t>(bytes));
@@ -73,7 +70,7 @@ std::string Memory::release(std::byte* memory) {
         return "release of an address that was not allocated";
     }
     std::string problem = it->second.held ? "" : damage(memory, it->second);
-    munmap(it->second.pages - page, it->second.page_bytes + 2 * page);
+    give_back(it->second.pages, it->second.page_bytes);
     used_ -= it->second.bytes;
     blocks_.erase(it);
     return problem;

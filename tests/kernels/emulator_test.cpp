@@ -3,13 +3,16 @@
 // expectations, and the mistakes that it must report.
 #include "base/file.h"
 #include "base/text.h"
+#include "emulator/address_space.h"
 #include "kernels/emulator_machine.h"
 #include "source_dir.h"
 
 #include <bit>
 #include <cctype>
 #include <cmath>
+#include <fstream>
 #include <set>
+#include <sstream>
 
 namespace ingot::emulator {
 namespace {
@@ -288,6 +291,54 @@ TEST(Emulator, MemoryIsLimitedAndChecked) {
     gpu.release(p);
     expect_has(gpu.problems(), "a write 0 bytes behind the end of an allocation of 600 bytes");
     EXPECT_EQ(gpu.memory().used(), 0);
+}
+
+TEST(Emulator, NothingOfTheHostLiesNearDeviceMemory) {
+    EmulatedGpu gpu(80);
+    constexpr uint64_t reach = uint64_t{64} << 30; // 2^32 elements of 16 bytes
+    std::byte* p = gpu.allocate(600);
+    const auto at = reinterpret_cast<uint64_t>(p);
+    std::ifstream maps("/proc/self/maps");
+    int inside = 0;
+    for (std::string line; std::getline(maps, line);) {
+        std::istringstream in(line);
+        uint64_t begin = 0;
+        uint64_t end = 0;
+        char dash = 0;
+        std::string access;
+        in >> std::hex >> begin >> dash >> end >> access;
+        const bool near = begin < at + reach && end > at - reach;
+        EXPECT_TRUE(!near || line.find('/') == std::string::npos) << line;
+        inside += near && access == "---p" && end - begin > reach ? 1 : 0;
+    }
+    EXPECT_GE(inside, 1) << "no reserved addresses";
+    gpu.release(p);
+    for (const char* far : {"+", "-"}) {
+        Machine m(str("grid_wait(); out[(long long)in[t] ", far, " (1ll << 33)] = 1;"));
+        expect_has(m.error(), "thread 0: accesses memory at address");
+    }
+}
+
+TEST(Emulator, FreedAddressesAreGivenAgainLast) {
+    const size_t bytes = 4 * page;
+    std::byte* first = take_addresses(bytes);
+    give_back(first, bytes);
+    std::byte* second = take_addresses(bytes);
+    EXPECT_NE(first, second);
+    give_back(second, bytes);
+    EXPECT_EQ(take_addresses(size_t{1} << 40), nullptr);
+    // All room in large parts, and again after these are freed.
+    for (int turn = 0; turn < 3; ++turn) {
+        const size_t part = size_t{100} << 30;
+        std::vector<std::byte*> parts;
+        while (std::byte* p = take_addresses(part)) {
+            parts.push_back(p);
+        }
+        EXPECT_GE(parts.size(), 4U);
+        for (std::byte* p : parts) {
+            give_back(p, part);
+        }
+    }
 }
 
 /// Names of the functions that a file declares by DEVICE.
