@@ -32,6 +32,7 @@ TSAN_BUILD = BUILD / "tsan"
 LOGS = BUILD / "logs"
 SHOWN_LINES = 80  # of the log of a failed stage
 GOOD_LINES = 6  # of a passed one
+FAILURE_LINES = 25  # of a failed C++ test
 CORES = len(os.sched_getaffinity(0))
 NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 PROGRESS_SECONDS = 30
@@ -109,6 +110,21 @@ def stage_tree(log):
     return one(run(log, [sys.executable, "tools/check_tree.py"]))
 
 
+def failures_of(name, text):
+    """From ctest's output: the lines of a program's failed tests; of one that died, the last."""
+    ending = r" +Start +\d+: |\d+% tests passed"
+    found = re.search(rf"Test +#\d+: {re.escape(name)} .*\n((?:(?!{ending}).*\n)*)", text)
+    lines = found[1].splitlines() if found else []
+    failed, test = [], []
+    for line in lines:
+        test = [line] if line.startswith("[ RUN ") else test + [line]
+        if line.startswith("[  FAILED  ]") and test[0].startswith("[ RUN "):
+            failed += test[:FAILURE_LINES] + ["..."] * (len(test) > FAILURE_LINES)
+            test = [line]
+    ended = any(line.startswith("[==========] ") and " ran. " in line for line in lines)
+    return failed if failed and ended else failed + lines[-FAILURE_LINES:]
+
+
 def stage_ctest(log):
     """All GoogleTest programs; a failure that is missing in the report counts as well."""
     reports = BUILD / "reports" / "ctest"
@@ -124,6 +140,7 @@ def stage_ctest(log):
     for name in re.findall(r"^\t? *\d+ - (\S+) \((?!Disabled|Skipped)", text, re.MULTILINE):
         if counts.get(f"test_{name}", Counts()).failed == 0:
             total.failed += 1
+        print(f"\n{name}:", *failures_of(name, text), sep="\n", file=log, flush=True)
     for one_program in counts.values():
         total.add(one_program)
     if code != 0 and total.failed == 0:

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tools/run_tests.py: a failed C++ program's tests stand at the end of the stage's log."""
+import importlib.util
+import pathlib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+LOG = """\
+      Start  1: api
+1/3 Test  #1: api .......   Passed    2.43 sec
+      Start  2: base
+2/3 Test  #2: base ......***Failed    1.00 sec
+[ RUN      ] File.IsRead
+[       OK ] File.IsRead (1 ms)
+[ RUN      ] File.IsWritten
+file_test.cpp:3: Failure
+[  FAILED  ] File.IsWritten (1 ms)
+[==========] 2 tests from 1 test suite ran. (3 ms total)
+[  FAILED  ] 1 test, listed below:
+[  FAILED  ] File.IsWritten
+      Start  3: cache
+3/3 Test  #3: cache .....***Exception: SegFault  1.00 sec
+[ RUN      ] Cache.IsFound
+33% tests passed, 2 tests failed out of 3
+"""
+
+
+def failures_of(name):
+    spec = importlib.util.spec_from_file_location("run_tests", ROOT / "tools" / "run_tests.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.failures_of(name, LOG)
+
+
+def test_failed_tests_are_shown_with_their_messages():
+    assert failures_of("base") == ["[ RUN      ] File.IsWritten", "file_test.cpp:3: Failure",
+                                   "[  FAILED  ] File.IsWritten (1 ms)"]
+
+
+def test_a_program_that_died_shows_its_last_lines():
+    assert failures_of("cache") == ["[ RUN      ] Cache.IsFound"]
+
+
+def test_what_is_not_there_has_no_failures():
+    assert failures_of("ops") == []
