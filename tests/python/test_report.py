@@ -344,6 +344,29 @@ def test_a_layer_without_a_node_names_its_readers(tmp_path):
         assert re.search(r"^      copy  .*\n      no node of the model; read by linear$", text, re.MULTILINE), text
 
 
+# Opens the details of every layer.
+OPENER = """
+const out = document.createElement("output");
+out.className = "result";
+const rows = [...document.querySelectorAll("tr.layer")];
+rows.forEach((row) => row.dispatchEvent(new Event("click", { bubbles: true })));
+out.textContent = JSON.stringify([...document.querySelectorAll("tr.detail")].map((detail) => detail.textContent));
+document.body.appendChild(out);
+"""
+
+
+def test_a_layer_without_a_node_names_its_readers_in_a_browser(tmp_path):
+    model = ingot.REPOSITORY / "examples/digits/digits.onnx"
+    ingot.build(model, tmp_path / "e.engine", ["--fp16"])
+    page = report(tmp_path / "e.engine", tmp_path / "page.html", "--for=90", "--noCompile")
+    (tmp_path / "open.html").write_text(page.replace("start();\n</script>", f"start();\n{OPENER}</script>"), encoding="utf-8")
+    elements, console, _ = opened(tmp_path / "open.html", tmp_path)
+    assert console == []
+    details = json.loads(elements.result)
+    assert [d for d in details if "no node of the model; read by: linear" in d], details
+    assert not [d for d in details if "no node" in d and "ONNX nodes" in d]
+
+
 def test_listings_of_the_page(tmp_path):
     """docs/inspecting.md to the letter."""
     text = (pathlib.Path(ingot.REPOSITORY) / "docs/inspecting.md").read_text(encoding="utf-8")

@@ -103,14 +103,21 @@ function launchTable(launches) {
     h("td", {}, l.localBytes === null ? "–" : scaled(l.localBytes, "B")))));
 }
 
-function layerDetail(layer) {
+// Names of the layers that read what layer `index` writes.
+function readersOf(layers, index) {
+  return layers.filter((l) => l.name !== "" && l.readsFrom.includes(index)).map((l) => l.name);
+}
+
+function layerDetail(layers, index) {
+  const layer = layers[index];
   const list = (name, items) => items.length === 0 ? null
     : h("div", {}, h("b", {}, name + ": "), items.map((t) => h("div", {}, h("code", {}, t))));
   return h("div", {},
     h("div", {}, h("b", {}, "implementation: "), layer.implementation, "; time ", BASES[layer.timeBasis],
       layer.limitedBy ? "; limited by " + layer.limitedBy : ""),
     layer.choices.map((c) => h("div", {}, choiceText(c))),
-    list("ONNX nodes", layer.nodes), list("reads", layer.inputs), list("writes", layer.outputs),
+    layer.name === "" ? list("no node of the model; read by", readersOf(layers, index)) : list("ONNX nodes", layer.nodes),
+    list("reads", layer.inputs), list("writes", layer.outputs),
     layer.launches.length > 0 ? launchTable(layer.launches) : null);
 }
 
@@ -127,7 +134,7 @@ const VIEW = { column: 0, descending: false, text: "", family: "", redraw: [] };
 
 function shown(report) {
   const text = VIEW.text.toLowerCase();
-  const rows = report.layers.map((layer, index) => ({ layer, index })).filter(({ layer }) =>
+  const rows = report.layers.map((layer, index, layers) => ({ layer, index, layers })).filter(({ layer }) =>
     (VIEW.family === "" || layer.family === VIEW.family) &&
     (text === "" || (layer.name + " " + layer.family + " " + layer.implementation).toLowerCase().includes(text)));
   const key = COLUMNS[VIEW.column][1];
@@ -142,7 +149,7 @@ function sortBy(column) {
   VIEW.redraw.forEach((draw) => draw());
 }
 
-function layerRow({ layer, index }, most, body) {
+function layerRow({ layer, index, layers }, most, body) {
   const colour = familyColour(layer.family);
   const width = most > 0 ? 100 * (layer.timeUs || 0) / most : 0;
   const row = h("tr", { class: "layer", on: { click: () => {
@@ -150,7 +157,7 @@ function layerRow({ layer, index }, most, body) {
     if (next && next.className === "detail") {
       body.removeChild(next);
     } else {
-      body.insertBefore(h("tr", { class: "detail" }, h("td", { colspan: COLUMNS.length }, layerDetail(layer))), next);
+      body.insertBefore(h("tr", { class: "detail" }, h("td", { colspan: COLUMNS.length }, layerDetail(layers, index))), next);
     }
   } } }, COLUMNS.map(([name, , kind, text]) => {
     if (name === "layer") {
