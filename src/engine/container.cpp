@@ -106,8 +106,16 @@ ContainerWriter::ContainerWriter(AlignedBytes& memory, uint32_t sections)
 void ContainerWriter::append(std::span<const std::byte> data) {
     if (file_) {
         file_->write(data);
-    } else {
-        memory_->insert(memory_->end(), data.begin(), data.end());
+        return;
+    }
+    // insert() would copy byte by byte, because the vector has an allocator of its own.
+    constexpr size_t slice = size_t{64} << 10; // in the cache between resize() and the copy
+    while (!data.empty()) {
+        const std::span<const std::byte> next = data.first(std::min(data.size(), slice));
+        const size_t at = memory_->size();
+        memory_->resize(at + next.size());
+        std::memcpy(memory_->data() + at, next.data(), next.size());
+        data = data.subspan(next.size());
     }
 }
 
