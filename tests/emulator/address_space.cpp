@@ -65,10 +65,10 @@ std::byte* take_addresses(size_t bytes) {
 }
 
 void give_back(std::byte* from, size_t bytes) noexcept {
-    if (from == nullptr) {
-        return;
+    if (from == nullptr ||
+        mmap(from, bytes, PROT_NONE, inaccessible | MAP_FIXED, -1, 0) == MAP_FAILED) {
+        return; // what is still accessible is not given again
     }
-    mmap(from, bytes, PROT_NONE, inaccessible | MAP_FIXED, -1, 0);
     Space& s = space();
     std::lock_guard lock(s.mutex);
     s.taken.erase(static_cast<size_t>(from - page - s.begin));
