@@ -117,7 +117,8 @@ def failures_of(name, text):
     lines = found[1].splitlines() if found else []
     failed, test = [], []
     for line in lines:
-        test = [line] if line.startswith("[ RUN ") else test + [line]
+        test = [] if line.startswith("[ RUN ") else test
+        test.append(line)
         if line.startswith("[  FAILED  ]") and test[0].startswith("[ RUN "):
             failed += test[:FAILURE_LINES] + ["..."] * (len(test) > FAILURE_LINES)
             test = [line]
