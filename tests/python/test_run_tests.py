@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """tools/run_tests.py: a failed C++ program's tests stand at the end of the stage's log."""
-import importlib.util
 import pathlib
+import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import run_tests  # noqa: E402
 
 LOG = """\
       Start  1: api
@@ -26,10 +27,7 @@ file_test.cpp:3: Failure
 
 
 def failures_of(name):
-    spec = importlib.util.spec_from_file_location("run_tests", ROOT / "tools" / "run_tests.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.failures_of(name, LOG)
+    return run_tests.failures_of(name, LOG)
 
 
 def test_failed_tests_are_shown_with_their_messages():
