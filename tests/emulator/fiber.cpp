@@ -2,6 +2,7 @@
 #include "emulator/fiber.h"
 
 #include "base/error.h"
+#include "emulator/address_space.h"
 
 #include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
@@ -36,7 +37,6 @@ namespace ingot::emulator {
 
 namespace {
 
-constexpr size_t page = 4096;
 constexpr size_t stride = 33 * page;
 
 } // namespace
