@@ -139,6 +139,8 @@ KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), BLOCKS)
     EarlyStore store(splits > 1 ? ThreadRows::of_block(tid, from, count)
                                 : ThreadRows::of_warp(tid >> 5, lane),
                      at.row_of, at.batch, at.n0, g);
+    if (tid < across && store.rows.count > 0)
+        prefetch_extras(store.at[0] EPI_PASS); // vectors along the columns are cold
     grid_wait();
     EPI_OPAQUE
     store.read(g EPI_PASS);

@@ -90,29 +90,34 @@ constexpr std::string_view store_moments =
 std::string deliver_text(const Contraction& c, int vector, bool staged) {
     std::string fields;
     std::string reads;
+    std::string unpacks;
     std::string elements;
+    std::string prefetches;
     std::string_view count = c.paired() ? "VEC / 2" : "VEC";
     std::string_view sums = c.paired() ? "v[2 * k], v[2 * k + 1]" : "v[k]";
     for (size_t i = 0; i < c.epilogue.operands.size(); ++i) {
         std::string_view type = c_type(c.epilogue.operands[i].dtype);
+        append(prefetches, str("if (x", i, " != 0) prefetch_l2(x", i, " + at[", i + 1, "]);\n"));
         if (vector == least_width(c) || result_step(c, i + 1) == 0) {
             append(fields, str(type, " e", i, ";\n"));
             append(reads, str("x.e", i, " = x", i, "[at[", i + 1, "]];\n"));
             append(elements, str(", x.e", i));
             continue;
         }
-        append(fields, str("Pack<", type, ", ", count, "> e", i, ";\n"));
-        append(elements, str(", x.e", i, ".v[k]"));
+        append(fields, str("Words<", type, ", ", count, "> e", i, ";\n"));
+        append(unpacks, str("Pack<", type, ", ", count, "> p", i, " = unpacked(x.e", i, ");\n"));
+        append(elements, str(", p", i, ".v[k]"));
         if (has_vectors(c, i + 1)) {
             bool optional = staged && i < c.epilogue.addends;
             append(reads,
                    str(optional ? str("x.e", i, " = {};\nif (x", i, " != 0) ") : std::string(),
-                       "x.e", i, " = *(const Pack<", type, ", ", count, ">*)(x", i, " + at[", i + 1,
-                       "]);\n"));
+                       "x.e", i, " = *(const Words<", type, ", ", count, ">*)(x", i, " + at[",
+                       i + 1, "]);\n"));
         } else {
-            append(reads, str("#pragma unroll\nfor (int k = 0; k < ", count, "; k++) x.e", i,
+            append(reads, str("Pack<", type, ", ", count, "> p", i,
+                              ";\n#pragma unroll\nfor (int k = 0; k < ", count, "; k++) p", i,
                               ".v[k] = x", i, "[at[", i + 1, "] + k * g.cn[", i + 1, "][RN - ",
-                              c.epilogue.sums, "]];\n"));
+                              c.epilogue.sums, "]];\nx.e", i, " = words_of(p", i, ");\n"));
         }
     }
     return str("struct Extras {\n", fields,
@@ -120,14 +125,16 @@ std::string deliver_text(const Contraction& c, int vector, bool staged) {
                "EPI_PARAMS) {\n(void)x, (void)at, (void)g;\n",
                reads,
                "}\nDEVICE void deliver(const ACC* v, const Extras& x, i64 at, const "
-               "Geometry& g, OUT* out EPI_PARAMS) {\n(void)x, (void)g;\nPack<OUT, ",
-               count, "> r;\n#pragma unroll\nfor (int k = 0; k < ", count,
+               "Geometry& g, OUT* out EPI_PARAMS) {\n(void)x, (void)g;\n",
+               unpacks, "Pack<OUT, ", count, "> r;\n#pragma unroll\nfor (int k = 0; k < ", count,
                "; k++) r.v[k] = value_of(", sums, elements, ");\n*(Pack<OUT, ", count,
                ">*)(out + at) = r;\n", c.moments ? store_moments : "",
                "}\n"
                "DEVICE void deliver(const ACC* v, const i64* at, const Geometry& g, OUT* out "
                "EPI_PARAMS) {\nExtras x;\nread_extras(x, at, g EPI_PASS);\n"
-               "deliver(v, x, at[0], g, out EPI_PASS);\n}\n");
+               "deliver(v, x, at[0], g, out EPI_PASS);\n}\nDEVICE void prefetch_extras(const i64* "
+               "at EPI_PARAMS) {\n(void)at;\n",
+               prefetches, "}\n");
 }
 
 /// For an epilogue with two operands, such as a bias and a residual: both, if vector copies to
@@ -155,7 +162,7 @@ std::string staged_text(const Contraction& c) {
                                  from, ") : out, x", i, " != 0 ? 16 : 0);\n")
                            : str("cp_async16(slot + ", i, " * step, ", from, ", 16);\n"));
         append(reads,
-               str("x.e", i, " = *(const Pack<", type, ", VEC>*)(slot + ", i, " * step);\n"));
+               str("x.e", i, " = *(const Words<", type, ", VEC>*)(slot + ", i, " * step);\n"));
     }
     return str(
         "constexpr i64 nowhere = (i64)1 << 62;\nDEVICE void fetch_extras(u32 slot, int step, "
