@@ -91,10 +91,6 @@ std::optional<CentredWeights> fold(const Graph& out, const ProductNode& p, const
     return centred_weights(*w, along == 0, vectors[0], vectors[1]);
 }
 
-namespace {
-
-/// The input of the map that is a constant with an element per column, which is added to the sum
-/// and read nowhere else; -1 if there is none.
 int bias_of(const Graph& out, const ProductNode& p, int64_t columns) {
     const Expr& e = p.map->as<Map>().body;
     std::vector<int> uses = uses_of(e);
@@ -129,7 +125,6 @@ int bias_of(const Graph& out, const ProductNode& p, int64_t columns) {
     return -1;
 }
 
-/// The shift as a row, added to `bias` where that is not null.
 Tensor shift_row(std::span<const float> shift, const Tensor* bias, DType type) {
     auto columns = static_cast<int64_t>(shift.size());
     Tensor out = bias == nullptr ? Tensor::empty(type, {columns})
@@ -140,6 +135,8 @@ Tensor shift_row(std::span<const float> shift, const Tensor* bias, DType type) {
     }
     return out;
 }
+
+namespace {
 
 /// The map behind the product: its inputs, the sum's place among them, and its body.
 struct Follows {
@@ -196,7 +193,7 @@ Value one(Graph& g) {
 
 std::optional<Values> add_centred_product(const KernelSet& kernels, Graph& g, const ProductNode& p,
                                           const Node& norm, Value rows, Value moments,
-                                          CentredWeights centred) {
+                                          CentredWeights centred, bool leaves_rows) {
     Graph body = g.sibling("group");
     GroupInputs inputs(body, g);
     Value x = inputs.of(rows);
@@ -218,6 +215,9 @@ std::optional<Values> add_centred_product(const KernelSet& kernels, Graph& g, co
     }
     body.set_origin(p.map == nullptr ? p.dot->name : p.map->name);
     body.add_output("", body.add1(map_def, Map{f.body, f.type}, in));
+    if (leaves_rows) {
+        body.add_output("", normed);
+    }
     Group group{body, body.nodes(), body.inputs(), body.outputs()};
     constexpr std::string_view kernel = "centred_dot";
     if (kernels.find(kernel, group) == nullptr) {

@@ -40,14 +40,21 @@ std::optional<ProductNode> product_of(const Graph& g, const Node& n, std::span<c
 /// over the last axis of 16-bit floats, constant weights and vectors. Both are nodes of `out`, or
 /// of a graph with its values.
 bool can_fold(const Graph& out, const ProductNode& p, const Node& norm);
+/// The input of the product's map that is a constant with an element per column, which is added to
+/// the sum and read nowhere else; -1 if there is none.
+int bias_of(const Graph& out, const ProductNode& p, int64_t columns);
+/// `shift`, an element per column, added to `bias`; as a row of its own where that is null.
+Tensor shift_row(std::span<const float> shift, const Tensor* bias, DType type);
+
 /// nullopt also where a weight would not be finite.
 std::optional<CentredWeights> fold(const Graph& out, const ProductNode& p, const Node& norm);
 
 /// Adds the product of `rows`, which are not normalised, by centred weights, as a group
 /// "centred_dot". `moments`: of the rows (ops/row_moments.h); invalid: the kernel finds the
-/// deviations. nullopt where no kernel takes the group.
+/// deviations. `leaves_rows`: the rows normalised by moments are a second result, which only
+/// moment_norm may read. nullopt where no kernel takes the group.
 std::optional<Values> add_centred_product(const KernelSet& kernels, Graph& g, const ProductNode& p,
                                           const Node& norm, Value rows, Value moments,
-                                          CentredWeights centred);
+                                          CentredWeights centred, bool leaves_rows = false);
 
 } // namespace ingot::plan

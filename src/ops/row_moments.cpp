@@ -37,8 +37,11 @@ Values expand_row_moments(Graph& g, const RowMoments& a, std::span<const Value> 
 }
 
 Values expand_moment_norm(Graph& g, const MomentNorm& a, std::span<const Value> in) {
-    require(in.size() == 2, ErrorCode::InvalidModel, "moment_norm takes 2 inputs, got ", in.size());
+    require(in.size() == 2 || in.size() == 3, ErrorCode::InvalidModel,
+            "moment_norm takes 2 or 3 inputs, got ", in.size());
     const Type t = g.type(in[0]);
+    require(in.size() == 2 || g.type(in[2]) == t, ErrorCode::InvalidModel, "moment_norm of ", t,
+            ": its third operand is ", g.type(in.back()), ", expected the result's type");
     const Type m = g.type(in[1]);
     int64_t n = row_size("moment_norm", t);
     Dims expected = t.dims;
@@ -73,8 +76,12 @@ Value row_moments(Graph& g, RowMoments a, Value x) {
     return g.add1(row_moments_def, a, {x});
 }
 
-Value moment_norm(Graph& g, MomentNorm a, Value x, Value moments) {
-    return g.add1(moment_norm_def, a, {x, moments});
+Value moment_norm(Graph& g, MomentNorm a, Value x, Value moments, Value result) {
+    Values in = {x, moments};
+    if (result.valid()) {
+        in.push_back(result);
+    }
+    return g.add1(moment_norm_def, a, in);
 }
 
 const OpDef row_moments_def =

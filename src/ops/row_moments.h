@@ -19,12 +19,14 @@ struct RowMoments {
 Value row_moments(Graph& g, RowMoments a, Value x);
 
 /// (x [.., n], the result of row_moments for x) -> (x - mean) / sqrt(variance + epsilon) of each
-/// row, in x's type: layer_norm over the last axis without a scale.
+/// row, in x's type: layer_norm over the last axis without a scale. A third operand is the result
+/// itself, from another moment_norm of the same operands: a kernel may read that one instead, and
+/// by the rule of kernels/common/stored_moments.h has to where no moments are stored.
 struct MomentNorm {
     double epsilon = 1e-5;
     static void fields(auto& s, auto&& f) { f("epsilon", s.epsilon); }
 };
-Value moment_norm(Graph& g, MomentNorm a, Value x, Value moments);
+Value moment_norm(Graph& g, MomentNorm a, Value x, Value moments, Value result = {});
 
 extern const OpDef row_moments_def, moment_norm_def;
 

@@ -6,17 +6,24 @@
 // is fetched before the kernels before this one have finished. `splits` blocks of a cluster share a
 // tile and sum in a fixed order. CENTRED: the sums are divided by the deviation of their row of A
 // (the root of its variance plus `epsilon`), of which a block has the whole depth. MERGED: the same
-// by the moments of A's rows, which another kernel has left; factors lie at byte `factors_at` of
-// shared memory. The finished tile lies at byte `tile_at`, which is 0, in the place of the pipeline
-// stages, or behind the barriers. EARLY: the epilogue's operands are read before the main loop.
+// by the moments of A's rows, which another kernel has left; what they give lies at byte
+// `factors_at` of shared memory. RESIDUAL: rows that the epilogue reads as an operand are
+// normalised, by their moments (with EARLY). The finished tile lies at byte `tile_at`, which is 0,
+// in the place of the pipeline stages, or behind the barriers. EARLY: the epilogue's operands are
+// read before the main loop.
 constexpr int tile_bytes = tile_m * tile_pitch * 4, depth = 4;
 constexpr int end_bytes = tile_bytes + (EARLY ? 0 : depth * 40 * consumers); // of two operands
 constexpr int bar_at = ST * stage_bytes > end_bytes ? ST* stage_bytes : end_bytes;
 
+#if defined(MERGED) || defined(RESIDUAL)
+#define LEFT_MOMENTS , const float *left_moments, i32 factors_at
 #ifdef MERGED
-#define A_MOMENTS , const float *a_moments, i32 factors_at
+#define MOMENT_ROW g.k
 #else
-#define A_MOMENTS
+#define MOMENT_ROW g.n
+#endif
+#else
+#define LEFT_MOMENTS
 #endif
 
 #if RESIDENT
@@ -72,7 +79,7 @@ DEVICE void stage_tile(float* tile, const Sums& sums, int row, int lane) {
 KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), BLOCKS)
     gemm_wgmma(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
                OUT* __restrict__ out, i32 splits, i32 b_constant, i32 a_batched, i32 b_batched,
-               float epsilon, i32 tile_at A_MOMENTS CONV_PARAMS,
+               float epsilon, i32 tile_at LEFT_MOMENTS CONV_PARAMS,
                const __grid_constant__ Geometry g EPI_PARAMS) {
     SHARED(memory);
     u32 pipeline = smem_addr(memory), full = pipeline + bar_at;
@@ -114,11 +121,11 @@ KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), BLOCKS)
                 grid_wait();
             produce<slab_b>(load_b, slab_b, pipeline + K_BLOCKS * slab_a, full, begin, end, turn);
         }
-#ifdef MERGED
+#if defined(MERGED) || defined(RESIDUAL)
         else if (tid >= consumers + 64) {
             grid_wait();
-            merge_rows((float*)(memory + factors_at), a_moments, tid - consumers - 64, at.row_of,
-                       (int)g.k, epsilon);
+            merge_rows((RowStatistics*)(memory + factors_at), left_moments, tid - consumers - 64,
+                       at.row_of, (int)MOMENT_ROW, epsilon);
         }
 #endif
 #endif
@@ -162,12 +169,17 @@ KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), BLOCKS)
     deviations.divide(sums, epsilon, lane);
 #endif
 #ifdef MERGED
-    scale_rows(sums, (const float*)(memory + factors_at), group * (64 * MB) + warp * 16, lane);
+    scale_rows(sums, (const RowStatistics*)(memory + factors_at), group * (64 * MB) + warp * 16,
+               lane);
 #endif
     float* tile = (float*)(memory + tile_at);
     if (tile_at == 0)
         sync_some(1, consumers); // the stages are free
     stage_tile(tile, sums, group * (64 * MB) + warp * 16, lane);
+#ifdef RESIDUAL
+    sync_some(2, consumers + merging); // the norms of the rows are there
+    store.norms = (const RowStatistics*)(memory + factors_at);
+#endif
 #if EARLY
     if (splits > 1) {
         cluster_sync();

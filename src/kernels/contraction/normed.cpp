@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/integers.h"
+#include "kernels/common/stored_moments.h"
 #include "ops/ops.h"
 #include "ops/row_moments.h"
 
@@ -12,14 +13,15 @@ namespace ingot::kernels {
 
 namespace {
 
-/// The nodes after the norm, with the norm's result as one more input.
+/// The nodes after the norm, with the norm's result as one more input; their result is the first
+/// one.
 class ProductGroup {
 public:
     explicit ProductGroup(const Group& whole)
         : inputs_(whole.inputs.begin(), whole.inputs.end()), group_{whole.graph,
                                                                     whole.nodes.subspan(1),
                                                                     {},
-                                                                    whole.outputs} {
+                                                                    whole.outputs.first(1)} {
         inputs_.push_back(whole.first().outputs[0]);
         group_.inputs = inputs_;
     }
@@ -52,7 +54,7 @@ public:
         constants_.push_back(nullptr);
     }
     Problem problem() const {
-        return {group_.group(), p_.symbols, in_,     p_.out,
+        return {group_.group(), p_.symbols, in_,     p_.out.first(1),
                 constants_,     p_.arch,    p_.tf32, p_.batch_invariant};
     }
 
@@ -74,8 +76,16 @@ View normed_view(const View& rows) {
                : plan::dense(rows.shape);
 }
 
-/// The rows once they are normalised, in scratch memory.
+/// Whether the group leaves the normalised rows as a second result, for has_residual's groups.
+bool leaves_rows(const Group& group) {
+    return !has_residual(group) && group.outputs.size() == 2;
+}
+
+/// The rows once they are normalised: the second result, or in scratch memory.
 Operand between(const Problem& p, int64_t bytes_before) {
+    if (leaves_rows(p.group)) {
+        return p.out[1];
+    }
     const Operand& x = rows_of(p);
     Operand o{x.dtype, in_scratch, normed_view(x.view)};
     o.view.offset = bytes_before * 8 / bit_width(x.dtype);
@@ -148,8 +158,47 @@ const std::vector<int64_t>* contracted_of(const Node& product) {
                                                 : nullptr;
 }
 
-std::optional<std::string> refuse_normed(const Group& group, const NormedProduct& product) {
+/// Whether the product and the residual behind it take the moments of their rows; else the one
+/// leaves the normalised rows, and the other reads them. Products of fewer rows have kernels of
+/// their own, which take no moments.
+bool take_moments(const Problem& p) {
+    constexpr int64_t least_rows = 16;
+    const Node& norm = p.group.first();
+    if (!p.arch.has_wgmma() || !norm.is(ops::moment_norm_def)) {
+        return false;
+    }
+    const View& rows = rows_of(p).view;
+    return rows.count() >= least_rows * rows.shape.back() &&
+           are_stored(p.operand(norm.inputs[1]), p.batch_invariant);
+}
+
+std::optional<std::string> refuse_residual(const Group& group, const NormedProduct& product) {
     const Node& norm = group.first();
+    Value result = norm.outputs[0];
+    const Node& map = group.nodes.back();
+    bool alone = group.outputs.size() == 1 && group.nodes.size() == 3 && map.is(map_def) &&
+                 std::count(map.inputs.begin(), map.inputs.end(), result) == 1 &&
+                 std::count(map.inputs.begin(), map.inputs.end(), norm.inputs[0]) == 0;
+    if (!alone ||
+        std::count(group.nodes[1].inputs.begin(), group.nodes[1].inputs.end(), result) > 0 ||
+        group.graph.type(result).dims != group.graph.type(map.outputs[0]).dims) {
+        return "the norm's result is not read by the map behind one product alone, row by row";
+    }
+    if (auto reason = norm_family(group).refuse(norm_group(group))) {
+        return reason;
+    }
+    return product.refuse(ProductGroup(group).group());
+}
+
+std::optional<std::string> refuse_normed(const Group& group, const NormedProduct& product) {
+    if (has_residual(group)) {
+        return refuse_residual(group, product);
+    }
+    const Node& norm = group.first();
+    if (group.outputs.size() > 1 && (group.outputs.size() > 2 || !norm.is(ops::moment_norm_def) ||
+                                     group.outputs[1] != norm.outputs[0])) {
+        return "the second result is not the rows normalised by their moments";
+    }
     const Node& dot = group.nodes[1];
     const std::vector<int64_t>* contracted = contracted_of(dot);
     Value result = norm.outputs[0];
@@ -178,17 +227,34 @@ void layout_normed(LayoutArgs& args, const NormedProduct& product) {
     ProductGroup rest(args.group);
     auto x = static_cast<size_t>(args.group.input_index(args.group.first().inputs[0]));
     std::vector<View> in(args.in.begin(), args.in.end());
-    in.push_back(normed_view(args.in[x]));
+    bool residual = has_residual(args.group);
+    if (residual) {
+        auto left = static_cast<size_t>(args.group.input_index(args.group.first().inputs[2]));
+        in.push_back(args.in[left]);
+    } else {
+        in.push_back(normed_view(args.in[x]));
+    }
     std::vector<std::optional<Order>> want(in.size());
-    LayoutArgs own{rest.group(), args.symbols, in, args.out, want, args.order};
+    LayoutArgs own{rest.group(), args.symbols, in, args.out.first(1), want, args.order.first(1)};
     product.layout(own);
     std::copy(want.begin(), want.end() - 1, args.want.begin());
-    if (args.in[x].strides.back() != 1 && args.in[x].shape.back() != 1) {
+    if (leaves_rows(args.group)) {
+        args.order[1] = plan::stride_order(in.back());
+    }
+    if (!residual && args.in[x].strides.back() != 1 && args.in[x].shape.back() != 1) {
         args.want[x] = plan::row_major(args.in[x].rank());
     }
 }
 
+/// The normalised rows that another group has left.
+const Operand& left_rows(const Problem& p) {
+    return p.operand(p.group.first().inputs[2]);
+}
+
 std::vector<Tactic> normed_tactics(const Problem& p, const NormedProduct& product) {
+    if (reads_left_rows(p)) {
+        return product.tactics(Product(p, left_rows(p)).problem());
+    }
     Product apart(p, between(p, 0));
     double norm_us = Norm(p, between(p, 0)).cost_us();
     std::vector<Tactic> all = product.tactics(apart.problem());
@@ -196,7 +262,7 @@ std::vector<Tactic> normed_tactics(const Problem& p, const NormedProduct& produc
         t.name.insert(0, apart_prefix);
         t.cost_us += norm_us;
     }
-    if (p.batch_invariant) {
+    if (p.batch_invariant || (leaves_rows(p.group) && !take_moments(p))) {
         return all;
     }
     Product inside(p, rows_of(p));
@@ -207,6 +273,13 @@ std::vector<Tactic> normed_tactics(const Problem& p, const NormedProduct& produc
 
 /// The norm's launches, then those of the product.
 Emitted emit_apart(const Problem& p, const Tactic& t, const NormedProduct& product) {
+    if (leaves_rows(p.group)) {
+        Emitted out = product.emit(Product(p, p.out[1]).problem(), t);
+        std::vector<Launch> first = std::move(Norm(p, p.out[1]).launches());
+        out.launches.insert(out.launches.begin(), std::make_move_iterator(first.begin()),
+                            std::make_move_iterator(first.end()));
+        return out;
+    }
     // The product's own scratch memory comes first.
     int64_t before = 0;
     Emitted out;
@@ -254,6 +327,19 @@ bool RowNorm::reads_vectors(int64_t n) const {
     });
 }
 
+bool has_residual(const Group& group) {
+    return group.first().is(ops::moment_norm_def) && group.first().inputs.size() == 3 &&
+           group.nodes.size() > 1;
+}
+
+bool reads_left_rows(const Problem& p) {
+    return has_residual(p.group) && !take_moments(p);
+}
+
+Contraction residual_contraction(const Problem& p) {
+    return contraction_of(Product(p, reads_left_rows(p) ? left_rows(p) : rows_of(p)).problem());
+}
+
 bool has_norm(const Group& group) {
     const Node& n = group.first();
     return (n.is(ops::layer_norm_def) || n.is(ops::moment_norm_def)) && group.nodes.size() > 1;
@@ -278,6 +364,9 @@ std::vector<Tactic> tactics_with_norm(const Problem& p, const NormedProduct& pro
 Emitted emit_with_norm(const Problem& p, const Tactic& t, const NormedProduct& product) {
     if (!has_norm(p.group)) {
         return product.emit(p, t);
+    }
+    if (reads_left_rows(p)) {
+        return product.emit(Product(p, left_rows(p)).problem(), t);
     }
     Product inside(p, rows_of(p));
     std::optional<Emitted> e = product.emit_inside(inside.problem(), row_norm(p), t);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups of a layer_norm over the last axis, or a moment_norm, which only the product behind it
 // reads, and what follows that: products of few rows normalise them in every block, other ones in a
-// launch of its own.
+// launch of its own. Or the map behind the product reads the norm as a residual: a product that
+// reads it too leaves the normalised rows as its second result, unless both take the moments.
 #pragma once
 
-#include "kernels/family.h"
+#include "kernels/contraction/contraction.h"
 
 namespace ingot::kernels {
 
@@ -40,6 +41,12 @@ struct NormedProduct {
 
 /// Whether the group begins with a norm.
 bool has_norm(const Group& group);
+/// Whether it is a norm that the map behind the product reads: a moment_norm of three operands.
+bool has_residual(const Group& group);
+/// Whether the map reads the normalised rows that another group has left: a plan's groups agree.
+bool reads_left_rows(const Problem& p);
+/// The product of a has_residual group: of those rows, else of the raw ones, the last operand.
+Contraction residual_contraction(const Problem& p);
 /// The functions of a family for its products with or without a norm before them.
 std::optional<std::string> refuse_with_norm(const Group& group, const NormedProduct& product);
 void layout_with_norm(LayoutArgs& args, const NormedProduct& product);

@@ -34,6 +34,9 @@ struct EarlyStore {
     ThreadRows rows;
     i64 at[most_rows][NV]; // the result's is no_row where there is none
     Extras extras[most_rows];
+#ifdef RESIDUAL
+    const RowStatistics* norms; // of the tile's rows
+#endif
 
     template <class RowOf>
     DEVICE EarlyStore(ThreadRows rows_, RowOf row_of, u32 batch, i64 n0, const Geometry& g)
@@ -72,6 +75,10 @@ struct EarlyStore {
                     continue;
                 ACC v[VEC];
                 fetch(v, rows.first + (i + r) * rows.step, rows.column);
+#ifdef RESIDUAL
+                RowStatistics row = norms[rows.first + (i + r) * rows.step];
+                norm_extras(extras[r], row.mean, row.factor);
+#endif
                 deliver(v, extras[r], at[r][0], g, out EPI_PASS);
             }
 #pragma unroll

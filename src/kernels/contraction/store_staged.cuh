@@ -14,6 +14,8 @@ DEVICE void store_staged(Fetch fetch, RowOf row_of, u8* room, int tid, int threa
     Spot column;
     column.batch(g, batch);
     column.add_column(g, (u32)(n0 + j));
+    Extras standing;
+    read_standing(standing, column.at EPI_PASS);
     // By row in flight: the vectors of all threads, operand by operand; then where the row goes.
     u8* vectors = room + tid * 16;
     i64* places = (i64*)(room + DEPTH * STAGED * 16 * threads) + tid;
@@ -38,7 +40,7 @@ DEVICE void store_staged(Fetch fetch, RowOf row_of, u8* room, int tid, int threa
         place = places[slot * threads];
         if (place != nowhere) {
             cp_async_wait<DEPTH - 1>();
-            Extras x;
+            Extras x = standing;
             take_extras(x, vectors + slot * STAGED * 16 * threads, 16 * threads);
             ACC v[VEC];
             fetch(v, first + r, j);

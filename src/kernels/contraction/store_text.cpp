@@ -137,53 +137,87 @@ std::string deliver_text(const Contraction& c, int vector, bool staged) {
                prefetches, "}\n");
 }
 
-/// For an epilogue with two operands, such as a bias and a residual: both, if vector copies to
-/// shared memory are possible.
-size_t staged_operands(const Contraction& c, int vector) {
-    size_t count = c.epilogue.operands.size();
-    bool all = vector == vector_size && count == 2 && !c.paired();
-    for (size_t i = 0; all && i < count; ++i) {
-        all = in_narrow_vectors(c, i);
+/// Whether an operand behind the addends varies by column alone: a thread, whose rows have the same
+/// columns, reads it once. (Of addends the geometry tells, so that those that miss one or have
+/// others share a program.)
+bool stands(const Contraction& c, size_t i) {
+    auto still = [](const Shape& strides) {
+        return std::all_of(strides.begin(), strides.end(), [](int64_t s) { return s == 0; });
+    };
+    return i >= c.epilogue.addends && still(c.rows.stored[i + 1]) && still(c.batch.stored[i + 1]);
+}
+
+/// For an epilogue with two operands that do not stand, such as a bias and a residual: both, if
+/// vector copies to shared memory are possible.
+std::vector<size_t> staged_operands(const Contraction& c, int vector) {
+    std::vector<size_t> staged;
+    bool all = vector == vector_size && !c.paired();
+    for (size_t i = 0; i < c.epilogue.operands.size(); ++i) {
+        all = all && in_narrow_vectors(c, i);
+        if (!stands(c, i)) {
+            staged.push_back(i);
+        }
     }
-    return all ? count : 0;
+    return all && staged.size() == 2 ? staged : std::vector<size_t>();
 }
 
 /// void fetch_extras(slot, bytes between operands, offsets, ...): starts the copies for
-/// read_extras; void take_extras(extras, slot, bytes between operands).
-std::string staged_text(const Contraction& c) {
+/// read_extras; void take_extras(extras, slot, bytes between operands); void read_standing(extras,
+/// offsets, ...): those that stand.
+std::string staged_text(const Contraction& c, std::span<const size_t> staged) {
     std::string starts;
     std::string reads;
+    std::string standing;
     for (size_t i = 0; i < c.epilogue.operands.size(); ++i) {
+        if (std::find(staged.begin(), staged.end(), i) == staged.end()) {
+            append(standing,
+                   str("x.e", i, " = *(const Words<", c_type(c.epilogue.operands[i].dtype),
+                       ", VEC>*)(x", i, " + at[", i + 1, "]);\n"));
+        }
+    }
+    for (size_t slot = 0; slot < staged.size(); ++slot) {
+        size_t i = staged[slot];
         std::string_view type = c_type(c.epilogue.operands[i].dtype);
         bool optional = i < c.epilogue.addends;
         std::string from = str("x", i, " + at[", i + 1, "]");
-        append(starts, optional
-                           ? str("cp_async16(slot + ", i, " * step, x", i, " != 0 ? (const void*)(",
-                                 from, ") : out, x", i, " != 0 ? 16 : 0);\n")
-                           : str("cp_async16(slot + ", i, " * step, ", from, ", 16);\n"));
+        append(starts,
+               optional ? str("cp_async16(slot + ", slot, " * step, x", i, " != 0 ? (const void*)(",
+                              from, ") : out, x", i, " != 0 ? 16 : 0);\n")
+                        : str("cp_async16(slot + ", slot, " * step, ", from, ", 16);\n"));
         append(reads,
-               str("x.e", i, " = *(const Words<", type, ", VEC>*)(slot + ", i, " * step);\n"));
+               str("x.e", i, " = *(const Words<", type, ", VEC>*)(slot + ", slot, " * step);\n"));
     }
     return str(
         "constexpr i64 nowhere = (i64)1 << 62;\nDEVICE void fetch_extras(u32 slot, int step, "
         "const i64* at, const OUT* out EPI_PARAMS) {\n",
         starts, "}\nDEVICE void take_extras(Extras& x, const u8* slot, int step) {\n", reads,
-        "}\n");
+        "}\nDEVICE void read_standing(Extras& x, const i64* at EPI_PARAMS) {\n(void)x, (void)at;\n",
+        standing, "}\n");
+}
+
+/// void norm_extras(extras, mean, factor): normalises the residual's elements.
+std::string residual_text(const Contraction& c) {
+    size_t i = *c.residual;
+    std::string_view type = c_type(c.epilogue.operands[i].dtype);
+    return str("DEVICE void norm_extras(Extras& x, float mean, float factor) {\nPack<", type,
+               ", VEC> p = unpacked(x.e", i,
+               ");\n#pragma unroll\nfor (int k = 0; k < VEC; k++) p.v[k] = narrow<", type,
+               ">((widen(p.v[k]) - mean) * factor);\nx.e", i, " = words_of(p);\n}\n");
 }
 
 } // namespace
 
 StoreText store_text(const Contraction& c, int vector) {
     const Epilogue& f = c.epilogue;
-    size_t staged = staged_operands(c, vector);
+    std::vector<size_t> staged = staged_operands(c, vector);
     StoreText t;
-    t.staged = staged > 0;
+    t.staged = !staged.empty();
     t.paired = c.paired();
-    t.defines =
-        str("#define ACC ", sum_c_type(c.a.dtype, c.b.dtype, f.sum_type), "\n#define OUT ",
-            c_type(f.type), "\n#define RB ", c.batch.rank(), "\n#define RM ", c.rows.rank(),
-            "\n#define RN ", c.columns.rank(), "\n#define RK ", c.depth.rank(), "\n#define NV ",
-            f.operands.size() + 1, "\n#define VEC ", vector, "\n#define STAGED ", staged, "\n");
+    t.defines = str("#define ACC ", sum_c_type(c.a.dtype, c.b.dtype, f.sum_type), "\n#define OUT ",
+                    c_type(f.type), "\n#define RB ", c.batch.rank(), "\n#define RM ", c.rows.rank(),
+                    "\n#define RN ", c.columns.rank(), "\n#define RK ", c.depth.rank(),
+                    "\n#define NV ", f.operands.size() + 1, "\n#define VEC ", vector,
+                    "\n#define STAGED ", staged.size(), "\n");
     std::string params;
     std::string pass;
     std::string opaque;
@@ -199,8 +233,11 @@ StoreText store_text(const Contraction& c, int vector) {
     }
     t.defines += str("#define EPI_PARAMS ", params, "\n#define EPI_PASS ", pass,
                      "\n#define EPI_OPAQUE", opaque, "\n");
-    t.functions =
-        value_text(f) + deliver_text(c, vector, staged > 0) + (staged > 0 ? staged_text(c) : "");
+    t.functions = value_text(f) + deliver_text(c, vector, t.staged) +
+                  (t.staged ? staged_text(c, staged) : "");
+    if (c.residual) {
+        t.functions += residual_text(c);
+    }
     return t;
 }
 

@@ -216,6 +216,7 @@ void add_tile_text(Program& p, const StoreText& text, bool early, Deviations dev
         str(device_file("contract"), text.functions, text.store_tile(),
             text.staged && !early ? device_file("store_staged") : "",
             early ? "" : device_file("cluster_sum"), device_file("wgmma_core"),
+            deviations == Deviations::Residual ? device_file("row_factor") : "",
             early ? device_file("store_early") : "", text.paired ? device_file("pair_load") : "",
             deviations == Deviations::Found    ? device_file("row_deviation")
             : deviations == Deviations::Merged ? device_file("row_factor")
@@ -247,15 +248,16 @@ WgmmaTile with_more_stages(WgmmaTile t, const Contraction& c, int64_t blocks, in
     return t;
 }
 
-/// The factors of a tile's rows, behind all else.
+/// The means and factors of a tile's rows, behind all else.
 int64_t factor_bytes(const WgmmaTile& t) {
-    return t.persistent ? 0 : int64_t{4} * t.bm();
+    return t.persistent ? 0 : int64_t{8} * t.bm();
 }
 
 /// The blocks that registers allow an SM: more than one where a thread that reads early needs few.
 int blocks_by_registers(const WgmmaTile& t, const Contraction& c, bool conv,
                         Deviations deviations) {
-    bool merges = deviations == Deviations::Merged || c.moments;
+    bool merges =
+        deviations == Deviations::Merged || deviations == Deviations::Residual || c.moments;
     if (t.resident > 0 || !reads_early(t) || t.groups > 1 || merges) {
         return std::max(1, t.resident);
     }
@@ -304,11 +306,12 @@ Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t count, int
     l.shared = t.shared_bytes();
     if (deviations == Deviations::Found) {
         l.program.defines += str("#define CENTRED 1\n#define A_TYPE ", c_type(c.a.dtype), "\n");
-    } else if (deviations == Deviations::Merged) {
-        l.program.defines += "#define MERGED 1\n";
+    } else if (deviations != Deviations::None) {
+        bool merged = deviations == Deviations::Merged;
+        l.program.defines += merged ? "#define MERGED 1\n" : "#define RESIDUAL 1\n";
         l.shared += factor_bytes(t);
     }
-    if (c.moments || deviations == Deviations::Merged) {
+    if (c.moments || (deviations != Deviations::None && deviations != Deviations::Found)) {
         l.program.uses.emplace_back("chunk_moments");
     }
     l.program.body = device_file("wgmma");

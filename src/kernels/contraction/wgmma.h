@@ -95,8 +95,9 @@ double wgmma_cost_us(const WgmmaTile& t, const Contraction& c, int64_t tiles, in
                      int splits, double dram_bytes, const Arch& arch);
 
 /// How a kernel gets the deviations of A's rows, by which it divides their sums: it finds them in
-/// the rows, or merges the moments that another kernel left (ops/row_moments.h).
-enum class Deviations { None, Found, Merged };
+/// the rows, or merges the moments that another kernel left (ops/row_moments.h). Residual: merges
+/// those of rows that the epilogue reads (Contraction::residual).
+enum class Deviations { None, Found, Merged, Residual };
 
 /// The tile with the pipeline stages and the end that suit a launch of this many tiles.
 WgmmaTile fitted(const WgmmaTile& tile, const Contraction& c, int64_t tiles, int splits,
@@ -112,7 +113,7 @@ struct WgmmaNumbers {
     bool b_constant = false;
     bool a_batched = false, b_batched = false;
     double epsilon = 0; // of deviations
-    /// Of A's rows, where they are to be merged; dense, in the order of the rows.
+    /// Of A's or the residual's rows, where they are to be merged; dense, in the order of the rows.
     const Operand* moments = nullptr;
 };
 void add_wgmma_numbers(Args& args, const WgmmaTile& t, const WgmmaNumbers& n);

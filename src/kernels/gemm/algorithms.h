@@ -52,6 +52,16 @@ void add_merged_tactics(std::vector<Tactic>& out, const Contraction& c, const Op
 Emitted emit_merged(const Contraction& c, const Arch& arch, const GemmMerged& parameters,
                     int variant, double epsilon, const Operand& moments);
 
+/// By wgmma, where the epilogue reads rows that are to be normalised by their moments:
+/// Contraction::residual.
+struct GemmResidual : WgmmaSplit {
+    static constexpr std::string_view pattern = "residual_wgmma_{tile}_s{splits}";
+};
+void add_residual_tactics(std::vector<Tactic>& out, const Contraction& c, const Operand& moments,
+                          const Arch& arch);
+Emitted emit_residual(const Contraction& c, const Arch& arch, const GemmResidual& parameters,
+                      int variant, double epsilon, const Operand& moments);
+
 /// A thread for each result, where the depth is short. Sums in the order of the depth.
 struct ShortDot : NoParameters {
     static constexpr std::string_view pattern = "short";

@@ -191,14 +191,56 @@ Emitted emit_dot(const Problem& p, const Tactic& t) {
     return emit_gemm(contraction_of(p), p.arch, t);
 }
 
+/// The product of rows that its map normalises; nullopt where those cannot be told from others.
+std::optional<Contraction> with_residual(Contraction c, const Operand& rows) {
+    const std::vector<Operand>& all = c.epilogue.operands;
+    auto same = [&rows](const Operand& o) {
+        return o.buffer == rows.buffer && o.view.offset == rows.view.offset;
+    };
+    auto at = std::find_if(all.begin(), all.end(), same);
+    if (std::count_if(all.begin(), all.end(), same) != 1) {
+        return std::nullopt;
+    }
+    c.residual = static_cast<size_t>(at - all.begin());
+    return c;
+}
+
+void add_residual(std::vector<Tactic>& out, const Problem& product, const RowNorm& norm) {
+    if (auto c = with_residual(contraction_of(product), product.in.back())) {
+        add_residual_tactics(out, *c, *norm.moments, product.arch);
+    }
+}
+
+std::optional<Emitted> emit_residual_inside(const Problem& product, const RowNorm& norm,
+                                            const Tactic& t) {
+    const auto* residual = t.as<GemmResidual>();
+    if (residual == nullptr) {
+        return std::nullopt;
+    }
+    Contraction c = *with_residual(contraction_of(product), product.in.back());
+    return emit_residual(c, product.arch, *residual, t.variant, norm.epsilon, *norm.moments);
+}
+
+constexpr NormedProduct residual_products = {.refuse = refuse,
+                                             .layout = layout,
+                                             .tactics = dot_tactics,
+                                             .emit = emit_dot,
+                                             .add_inside = add_residual,
+                                             .emit_inside = emit_residual_inside};
+
 Contraction with_moments_of(const Problem& product, const Operand& moments) {
-    Contraction c = contraction_of(product);
+    bool residual = has_residual(product.group);
+    Contraction c = residual ? residual_contraction(product) : contraction_of(product);
     c.moments = moments;
     return c;
 }
 
 bool stores_both(const Problem& product, const Operand& moments, const Tactic& t) {
     Contraction c = with_moments_of(product, moments);
+    if (has_residual(product.group) && !reads_left_rows(product)) {
+        const auto* residual = t.as<GemmResidual>();
+        return residual != nullptr && wgmma_stores_moments(c, *residual);
+    }
     const auto* wgmma = t.as<GemmWgmma>();
     const auto* mma = t.as<GemmMma>();
     return (wgmma != nullptr && wgmma_stores_moments(c, *wgmma)) ||
@@ -206,15 +248,31 @@ bool stores_both(const Problem& product, const Operand& moments, const Tactic& t
 }
 
 Emitted emit_both(const Problem& product, const Operand& moments, const Tactic& t) {
-    return emit_gemm(with_moments_of(product, moments), product.arch, t);
+    Contraction c = with_moments_of(product, moments);
+    const auto* residual = t.as<GemmResidual>();
+    if (residual == nullptr) {
+        return emit_gemm(c, product.arch, t);
+    }
+    const Node& norm = product.group.first();
+    return emit_residual(*with_residual(std::move(c), product.operand(norm.inputs[0])),
+                         product.arch, *residual, t.variant, norm.as<ops::MomentNorm>().epsilon,
+                         product.operand(norm.inputs[1]));
 }
 
-constexpr ProductWithMoments with_moments = {.refuse = refuse,
-                                             .layout = layout,
-                                             .tactics = dot_tactics,
-                                             .emit = emit_dot,
-                                             .stores_both = stores_both,
-                                             .emit_both = emit_both};
+/// The functions for groups of with_moments.
+const NormedProduct& products_of(const Group& group);
+
+constexpr ProductWithMoments with_moments = {
+    .refuse =
+        [](const Group& group) {
+            return has_residual(group) ? refuse_with_norm(group, residual_products) : refuse(group);
+        },
+    .layout = [](LayoutArgs& args) { layout_with_norm(args, products_of(args.group)); },
+    .tactics = [](const Problem& p) { return tactics_with_norm(p, products_of(p.group)); },
+    .emit = [](const Problem& p,
+               const Tactic& t) { return emit_with_norm(p, t, products_of(p.group)); },
+    .stores_both = stores_both,
+    .emit_both = emit_both};
 
 constexpr NormedProduct products = {.refuse = refuse,
                                     .layout = layout,
@@ -223,6 +281,10 @@ constexpr NormedProduct products = {.refuse = refuse,
                                     .add_inside = add_inside,
                                     .emit_inside = emit_inside};
 
+const NormedProduct& products_of(const Group& group) {
+    return has_residual(group) ? residual_products : products;
+}
+
 /// Groups of fuse_norms: the columns of the product's weights sum to zero.
 std::optional<std::string> refuse_centred(const Group& group) {
     if (!has_norm(group)) {
@@ -230,6 +292,9 @@ std::optional<std::string> refuse_centred(const Group& group) {
     }
     const Node& norm = group.first();
     const Type& rows = group.graph.type(norm.inputs[0]);
+    if (has_residual(group)) {
+        return "a norm that the map behind the product reads";
+    }
     bool merged = norm.is(ops::moment_norm_def);
     bool plain = merged || (!norm.as<ops::LayerNorm>().rms && norm.inputs.size() == 2 &&
                             std::ranges::all_of(group.graph.type(norm.inputs[1]).dims,
@@ -271,22 +336,22 @@ const Family rows[] = {
      .refuse =
          [](const Group& group) {
              return has_moments(group) ? refuse_moments(group, with_moments)
-                                       : refuse_with_norm(group, products);
+                                       : refuse_with_norm(group, products_of(group));
          },
      .layout =
          [](LayoutArgs& args) {
              has_moments(args.group) ? layout_moments(args, with_moments)
-                                     : layout_with_norm(args, products);
+                                     : layout_with_norm(args, products_of(args.group));
          },
      .tactics =
          [](const Problem& p) {
              return has_moments(p.group) ? moments_tactics(p, with_moments)
-                                         : tactics_with_norm(p, products);
+                                         : tactics_with_norm(p, products_of(p.group));
          },
      .emit =
          [](const Problem& p, const Tactic& t) {
              return has_moments(p.group) ? emit_moments(p, t, with_moments)
-                                         : emit_with_norm(p, t, products);
+                                         : emit_with_norm(p, t, products_of(p.group));
          },
      .strided_results = true,
      .takes_groups = true,

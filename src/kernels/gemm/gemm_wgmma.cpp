@@ -203,6 +203,28 @@ void add_merged_tactics(std::vector<Tactic>& out, const Contraction& c, const Op
     }
 }
 
+void add_residual_tactics(std::vector<Tactic>& out, const Contraction& c, const Operand& moments,
+                          const Arch& arch) {
+    // For the rows' elements; the merging is hidden behind the main loop.
+    constexpr double norm_us = 0.1;
+    size_t v = *c.residual + 1;
+    const Operand& x = c.epilogue.operands[*c.residual];
+    bool row_by_row = c.batches() == 1 && c.rows.rank() == 1 && c.columns.rank() == 1 &&
+                      c.rows.stored[v][0] == c.n() && in_narrow_vectors(c, *c.residual);
+    if (!row_by_row || store_width(c) != 8 || !moments_in_order(x, moments)) {
+        return;
+    }
+    std::vector<Tactic> all;
+    add_wgmma_tactics(all, c, arch, false);
+    for (const Tactic& t : all) {
+        const auto& w = *t.as<GemmWgmma>();
+        int64_t tiles = div_up(c.m(), w.form().bm()) * div_up(c.n(), w.form().bn);
+        if (fitted(w.form(), c, tiles, w.splits, arch).early) {
+            out.push_back(make_tactic(GemmResidual{w}, t.cost_us + norm_us));
+        }
+    }
+}
+
 bool wgmma_stores_moments(const Contraction& c, const WgmmaSplit& parameters) {
     const WgmmaTile& tile = parameters.form();
     // Persistent blocks that convert 16 columns at a time have no whole chunk.
@@ -265,6 +287,11 @@ Emitted emit_wgmma(const Contraction& c, const Arch& arch, const WgmmaSplit& par
 Emitted emit_centred(const Contraction& c, const Arch& arch, const GemmCentred& parameters,
                      int variant, double epsilon) {
     return emit_either(c, arch, parameters, variant, {Deviations::Found, epsilon});
+}
+
+Emitted emit_residual(const Contraction& c, const Arch& arch, const GemmResidual& parameters,
+                      int variant, double epsilon, const Operand& moments) {
+    return emit_either(c, arch, parameters, variant, {Deviations::Residual, epsilon, &moments});
 }
 
 Emitted emit_merged(const Contraction& c, const Arch& arch, const GemmMerged& parameters,

@@ -87,6 +87,9 @@ def moment_norms():
     moment_norm(Given("f16", [2, 4]), 1)
     moment_norm(Given("bf16", [1, 2, 4]), 2)
     moment_norm(Given("f64", [3, 6]), 2, tol=1e-9)
+    rows = Given("f16", [2, 4])
+    case("moment_norm", {"epsilon": 1e-3}, [rows, Given("f32", [2, 2, 2], span=(1, 3)), rows],
+         lambda x, m, result: formulas.moment_norm(x, m, 1e-3))
 
 
 def group_norm(x, groups, epsilon=1e-5, instance=False, **options):
