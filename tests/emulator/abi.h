@@ -35,6 +35,10 @@ struct Services {
 
     unsigned (*cluster_rank)();
     void (*cluster_sync)();
+    void (*cluster_arrive)();
+    void (*cluster_wait)();
+    /// The address of another block's shared memory, as st_async takes it.
+    unsigned (*cluster_address)(unsigned at, unsigned rank);
 
     void (*mbar_init)(unsigned bar, unsigned arrivals);
     void (*mbar_expect)(unsigned bar, unsigned bytes, unsigned arrivals);
@@ -44,6 +48,8 @@ struct Services {
                      unsigned blocks); // blocks: mask of a multicast, 0 for none
     void (*tma_store)(const void* map, int rank, const int* at, unsigned from);
     void (*bulk_load)(unsigned to, const void* from, unsigned bytes, unsigned bar);
+    /// Stores in another block; the bytes count at its mbarrier.
+    void (*st_async)(unsigned to, const void* from, unsigned bytes, unsigned bar);
     void (*bulk_commit)();
     void (*bulk_wait)(int pending);
 

@@ -221,6 +221,9 @@ bool Cluster::unblock() {
         if (!b.copies.empty()) {
             complete_copies(b, 0, true);
         }
+        for (Mbarrier& m : b.mbarriers) {
+            complete_stores(b, m);
+        }
     }
     if (ready_.empty() && !at_grid_wait_.empty()) {
         closed_ = false;
@@ -441,6 +444,9 @@ void Cluster::check_end() {
             failure_ = str(where, ": ended without grid_wait");
         } else if (!b.copies.empty()) {
             failure_ = str(where, ": ended before its tensor loads had arrived");
+        } else if (std::any_of(b.mbarriers.begin(), b.mbarriers.end(),
+                               [](const Mbarrier& m) { return !m.stores.empty(); })) {
+            failure_ = str(where, ": ended before what others sent it had arrived");
         }
     }
 }

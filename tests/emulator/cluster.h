@@ -75,6 +75,8 @@ struct Fiber {
     PendingCopies async; // cp.async
     PendingCopies bulk;  // bulk stores
     bool wgmma_fenced = false;
+    bool at_cluster_barrier = false; // has arrived, and not waited yet
+    unsigned cluster_phase = 0;      // of the barrier when it arrived
 
     int lane() const { return number % 32; }
     int warp() const { return number / 32; }
@@ -114,6 +116,20 @@ struct Barrier {
     std::vector<Fiber*> waiting;
 };
 
+/// The barrier of a cluster's threads: they arrive, and wait until all have.
+struct ClusterBarrier {
+    int arrived = 0;
+    unsigned phase = 0;
+    std::vector<Fiber*> waiting;
+};
+
+/// Bytes that another block has sent.
+struct AsyncStore {
+    std::byte* to;
+    unsigned bytes;
+    std::byte sent[16];
+};
+
 struct Mbarrier {
     unsigned at = 0;
     unsigned count = 0;
@@ -121,6 +137,7 @@ struct Mbarrier {
     int64_t bytes = 0;
     unsigned phase = 0;
     std::vector<Fiber*> waiting;
+    std::vector<AsyncStore> stores; // on their way
 };
 
 struct TensorCopy {
@@ -186,7 +203,7 @@ public:
     }
     void barrier(Barrier& b, int expected, Wait why, const char* instruction, unsigned detail,
                  bool waits);
-    Barrier& cluster_barrier() { return cluster_barrier_; }
+    ClusterBarrier& cluster_barrier() { return cluster_barrier_; }
     void grid_wait();
     void poll();
     /// Ends the run with this message. Does not return.
@@ -197,6 +214,7 @@ public:
     /// The address in the window; fails where `p` is not in the running block's shared memory.
     unsigned address_of(const std::byte* p);
     void complete_copies(BlockState& b, unsigned bar, bool all);
+    void complete_stores(BlockState& b, Mbarrier& m);
     void complete_phase(BlockState& b, Mbarrier& m);
     /// Ends the run after a fault at `code` that touched `address` (null: unknown).
     [[noreturn]] void fault(const void* address, const char* what, const void* code);
@@ -232,7 +250,7 @@ private:
     Fiber* current_ = nullptr;
     BlockState* entered_ = nullptr; // whose variables are in place
     void* scheduler_ = nullptr;
-    Barrier cluster_barrier_;
+    ClusterBarrier cluster_barrier_;
     std::vector<Fiber*> at_grid_wait_;
     bool guarded_ = false;
     bool closed_ = false;

@@ -44,6 +44,8 @@ void mbar_wait(unsigned bar, unsigned parity);
 void tma_load(unsigned to, const void* map, int rank, const int* at, unsigned bar, unsigned blocks);
 void tma_store(const void* map, int rank, const int* at, unsigned from);
 void bulk_load(unsigned to, const void* from, unsigned bytes, unsigned bar);
+unsigned cluster_address(unsigned at, unsigned rank);
+void st_async(unsigned to, const void* from, unsigned bytes, unsigned bar);
 void bulk_commit();
 void bulk_wait(int pending);
 /// The 128 bytes that stand for a tensor map. Errors: Device where the driver would refuse it.

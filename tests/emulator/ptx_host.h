@@ -191,15 +191,23 @@ DEVICE u32 cluster_rank() {
 DEVICE void cluster_sync() {
     INGOT_RUNTIME.cluster_sync();
 }
-DEVICE void cluster_arrive() {}
+DEVICE void cluster_arrive() {
+    INGOT_RUNTIME.cluster_arrive();
+}
+DEVICE void cluster_arrive_relaxed() {
+    INGOT_RUNTIME.cluster_arrive();
+}
 DEVICE void cluster_wait() {
-    INGOT_RUNTIME.cluster_sync();
+    INGOT_RUNTIME.cluster_wait();
 }
 DEVICE void st_cluster4(u32 at, u32 rank, const float* v) {
     memcpy(INGOT_RUNTIME.smem(at, 16, (int)rank), v, 16);
 }
 DEVICE void ld_cluster4(float* v, u32 at, u32 rank) {
     memcpy(v, INGOT_RUNTIME.smem(at, 16, (int)rank), 16);
+}
+DEVICE u32 cluster_address(u32 at, u32 rank) {
+    return INGOT_RUNTIME.cluster_address(at, rank);
 }
 
 // --- mbarriers and TMA
@@ -215,6 +223,12 @@ DEVICE void mbar_arrive(u32 bar) {
 }
 DEVICE void mbar_wait(u32 bar, u32 phase) {
     INGOT_RUNTIME.mbar_wait(bar, phase);
+}
+DEVICE void mbar_wait_cluster(u32 bar, u32 phase) {
+    INGOT_RUNTIME.mbar_wait(bar, phase);
+}
+DEVICE void st_async4(u32 to, const float* v, u32 bar) {
+    INGOT_RUNTIME.st_async(to, v, 16, bar);
 }
 DEVICE void prefetch_map(const TensorMap*) {}
 DEVICE void tma_load2(u32 to, const TensorMap* m, int x, int y, u32 bar) {

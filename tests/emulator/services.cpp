@@ -191,24 +191,97 @@ unsigned cluster_rank() {
     return static_cast<unsigned>(here().block->rank);
 }
 
-void cluster_sync() {
+void arrive_at_cluster(const char* instruction) {
     Cluster& c = *running();
-    c.need(90, "cluster_sync");
-    c.barrier(c.cluster_barrier(), static_cast<int>(c.launch().threads * c.launch().cluster),
-              Wait::Cluster, "cluster_sync", 0, true);
+    c.need(90, instruction);
+    Fiber& f = c.current();
+    ClusterBarrier& b = c.cluster_barrier();
+    if (f.at_cluster_barrier) {
+        c.fail(str(instruction, " after a cluster_arrive without cluster_wait"));
+    }
+    f.at_cluster_barrier = true;
+    f.cluster_phase = b.phase;
+    if (++b.arrived < static_cast<int>(c.launch().threads * c.launch().cluster)) {
+        return;
+    }
+    b.arrived = 0;
+    ++b.phase;
+    for (Fiber* waiting : b.waiting) {
+        c.wake(*waiting);
+    }
+    b.waiting.clear();
+}
+
+void wait_for_cluster(const char* instruction) {
+    Cluster& c = *running();
+    Fiber& f = c.current();
+    ClusterBarrier& b = c.cluster_barrier();
+    if (!f.at_cluster_barrier) {
+        c.fail("cluster_wait without cluster_arrive");
+    }
+    f.at_cluster_barrier = false;
+    if (b.phase == f.cluster_phase) {
+        b.waiting.push_back(&f);
+        c.suspend(Wait::Cluster, instruction);
+    }
+}
+
+void cluster_sync() {
+    arrive_at_cluster("cluster_sync");
+    wait_for_cluster("cluster_sync");
+}
+
+void cluster_arrive() {
+    arrive_at_cluster("cluster_arrive");
+}
+
+void cluster_wait() {
+    wait_for_cluster("cluster_wait");
 }
 
 } // namespace
 
 const Services& services() {
     static const Services table = {
-        fail_text,    wait_for_grid,   sync_block,    arrive_at,     sync_lanes,
-        exchange,     ballot,          poll,          smem_addr,     smem,
-        cp_async,     cp_async_commit, cp_async_wait, load_matrices, store_matrices,
-        multiply,     global_access,   cluster_rank,  cluster_sync,  mbar_init,
-        mbar_expect,  mbar_arrive,     mbar_wait,     tma_load,      tma_store,
-        bulk_load,    bulk_commit,     bulk_wait,     wgmma_fence,   wgmma,
-        wgmma_commit, wgmma_wait,      f16_from_f32,  f16_from_f64,  Element::f16_table(),
+        fail_text,
+        wait_for_grid,
+        sync_block,
+        arrive_at,
+        sync_lanes,
+        exchange,
+        ballot,
+        poll,
+        smem_addr,
+        smem,
+        cp_async,
+        cp_async_commit,
+        cp_async_wait,
+        load_matrices,
+        store_matrices,
+        multiply,
+        global_access,
+        cluster_rank,
+        cluster_sync,
+        cluster_arrive,
+        cluster_wait,
+        cluster_address,
+        mbar_init,
+        mbar_expect,
+        mbar_arrive,
+        mbar_wait,
+        tma_load,
+        tma_store,
+        bulk_load,
+        st_async,
+        bulk_commit,
+        bulk_wait,
+        wgmma_fence,
+        wgmma,
+        wgmma_commit,
+        wgmma_wait,
+        f16_from_f32,
+        f16_from_f64,
+        Element::f16_table(),
         next_time,
     };
     return table;

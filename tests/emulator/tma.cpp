@@ -179,6 +179,18 @@ void Cluster::complete_copies(BlockState& b, unsigned bar, bool all) {
     }
 }
 
+void Cluster::complete_stores(BlockState& b, Mbarrier& m) {
+    if (m.stores.empty()) {
+        return;
+    }
+    for (const AsyncStore& s : m.stores) {
+        std::memcpy(s.to, s.sent, s.bytes);
+        m.bytes -= s.bytes;
+    }
+    m.stores.clear();
+    complete_phase(b, m);
+}
+
 void mbar_init(unsigned bar, unsigned arrivals) {
     Cluster& c = *running();
     c.need(90, "mbar_init");
@@ -192,7 +204,7 @@ void mbar_init(unsigned bar, unsigned arrivals) {
     if (arrivals == 0) {
         c.fail("mbar_init with no arrivals");
     }
-    b.mbarriers.push_back({bar, arrivals, arrivals, 0, 0, {}});
+    b.mbarriers.push_back({bar, arrivals, arrivals, 0, 0, {}, {}});
 }
 
 void mbar_expect(unsigned bar, unsigned bytes, unsigned arrivals) {
@@ -224,6 +236,7 @@ void mbar_wait(unsigned bar, unsigned parity) {
     Mbarrier& m = mbarrier(b, bar);
     while ((m.phase & 1U) == (parity & 1U)) {
         c.complete_copies(b, bar, false);
+        c.complete_stores(b, m);
         if ((m.phase & 1U) != (parity & 1U)) {
             break;
         }
@@ -289,6 +302,43 @@ void bulk_load(unsigned to, const void* from, unsigned bytes, unsigned bar) {
                          }});
     if (!barrier->waiting.empty()) {
         c.complete_copies(*b, bar, false);
+    }
+}
+
+namespace {
+
+constexpr unsigned rank_shift = 24; // of a cluster's addresses
+
+} // namespace
+
+unsigned cluster_address(unsigned at, unsigned rank) {
+    Cluster& c = *running();
+    c.need(90, "cluster_address");
+    c.shared(at, 0, static_cast<int>(rank), "cluster_address");
+    return at | (rank + 1) << rank_shift;
+}
+
+void st_async(unsigned to, const void* from, unsigned bytes, unsigned bar) {
+    Cluster& c = *running();
+    constexpr unsigned inside = (1U << rank_shift) - 1;
+    unsigned rank = (to >> rank_shift) - 1;
+    if (rank != (bar >> rank_shift) - 1) {
+        c.fail("st_async whose mbarrier is not in the block that it stores to");
+    }
+    if (rank >= c.launch().cluster) {
+        c.fail("st_async to what is no cluster_address");
+    }
+    BlockState& b = c.block(static_cast<int>(rank));
+    std::byte* target = c.shared(to & inside, bytes, b.rank, "st_async");
+    if (b.ended == static_cast<int>(c.launch().threads)) {
+        c.fail(str("st_async to block ", rank, " of the cluster, which has ended"));
+    }
+    Mbarrier& m = mbarrier(b, bar & inside);
+    AsyncStore store{target, bytes, {}};
+    std::memcpy(store.sent, from, bytes);
+    m.stores.push_back(store);
+    if (!m.waiting.empty()) { // a waiting fiber would not check again
+        c.complete_stores(b, m);
     }
 }
 

@@ -121,6 +121,70 @@ TEST(EmulatorMatrix, ClustersReadEachOther) {
     expect_has(Machine("grid_wait(); cluster_sync();", 32, 0, 80).error(), "needs compute");
 }
 
+/// Clusters of two blocks.
+struct Pairs : Machine {
+    Pairs(const std::string& body, uint32_t blocks) : Machine("SHARED(raw);\n" + body, 32, 520) {
+        shape.grid = {blocks, 1, 1};
+        shape.cluster = 2;
+    }
+};
+
+TEST(EmulatorMatrix, BlocksSendToEachOther) {
+    const std::string wait =
+        "u32 s = smem_addr(raw), bar = s + 512, other = cluster_rank() ^ 1;\n"
+        "if (t == 0) { mbar_init(bar, 1); mbar_init_fence(); } sync();\n"
+        "cluster_arrive_relaxed(); if (t == 0) mbar_expect(bar, 512); grid_wait();\n"
+        "cluster_wait();\n";
+    const std::string send =
+        "float x = 100.0f * cluster_rank() + t;\n"
+        "u32 to = cluster_address(s + t * 16, other), there = cluster_address(bar, other);\n"
+        "float v[4] = {x, x + 0.25f, x + 0.5f, x + 0.25f}; st_async4(to, v, there);\n";
+    auto out = Pairs(wait + send +
+                         "mbar_wait_cluster(bar, 0); float* got = (float*)raw + t * 4;\n"
+                         "out[blockIdx.x * 32 + t] = (u32)(got[0] + got[1] + got[2] + got[3]);",
+                     4)
+                   .run(128);
+    for (uint32_t i = 0; i < 128; ++i) {
+        EXPECT_EQ(out[i], 4 * ((i / 32 + 1) % 2 * 100 + i % 32) + 1);
+    }
+    auto error = [&](const std::string& rest) { return Pairs(wait + rest, 2).error(); };
+    auto send_to = [](const char* to, const char* there) {
+        return str("float v[4] = {}; st_async4(", to, ", v, ", there, ");");
+    };
+    expect_has(error(send + "cluster_sync();"), "ended before what others sent it had arrived");
+    expect_has(error("if (cluster_rank()) return; for (int i = 0; i < 9; i++) sync();\n" + send),
+               "st_async to block 1 of the cluster, which has ended");
+    expect_has(error("if (t < 31) {" + send + "} mbar_wait(bar, 0);"), "in mbar_wait at byte 512");
+    expect_has(error(send_to("cluster_address(s, 1)", "cluster_address(bar, 0)")),
+               "st_async whose mbarrier is not in the block that it stores to");
+    expect_has(error(send_to("s", "bar")), "st_async to what is no cluster_address");
+    expect_has(error(send_to("cluster_address(s + 8, 1)", "cluster_address(bar, 1)")),
+               "st_async of 16 bytes at byte 8 of shared memory, which is not aligned");
+    expect_has(error(send_to("cluster_address(s, 1)", "cluster_address(s, 1)")),
+               "an mbarrier at byte 0 that was not initialised");
+    expect_has(error(send_to("cluster_address(s, 2)", "cluster_address(bar, 2)")),
+               "cluster_address names block 2 of a cluster of 2");
+}
+
+TEST(EmulatorMatrix, ClusterBarriersHaveTwoHalves) {
+    // Threads wait in an order of their own.
+    auto out = Pairs("float* s = (float*)raw; grid_wait(); s[t] = (float)blockIdx.x;\n"
+                     "cluster_arrive(); if (t < 16) cluster_wait(); sync();\n"
+                     "if (t >= 16) cluster_wait(); float v[4];\n"
+                     "ld_cluster4(v, smem_addr(raw), blockIdx.x ^ 1);\n"
+                     "out[blockIdx.x * 32 + t] = (u32)v[0]; cluster_sync();",
+                     2)
+                   .run(64);
+    EXPECT_EQ(out[0], 1U);
+    EXPECT_EQ(out[63], 0U);
+    auto error = [](const std::string& body) { return Pairs("grid_wait(); " + body, 2).error(); };
+    expect_has(error("cluster_arrive(); cluster_arrive();"),
+               "cluster_arrive after a cluster_arrive without cluster_wait");
+    expect_has(error("cluster_wait();"), "cluster_wait without cluster_arrive");
+    expect_has(error("if (blockIdx.x) return; cluster_arrive(); cluster_wait();"),
+               "32 threads in cluster_wait");
+}
+
 TEST(EmulatorMatrix, ReportsMbarrierMistakes) {
     const std::string start = "SHARED(s); u32 bar = smem_addr(s); grid_wait();\n";
     Machine unknown(start + "mbar_arrive(bar);", 32, 64);

@@ -32,6 +32,10 @@ template <class Pointer>
 DEVICE void opaque(Pointer& p) {
     asm volatile("" : "+l"(p)::"memory");
 }
+/// Keeps arithmetic with x behind this point.
+DEVICE void opaque(float& x) {
+    asm volatile("" : "+f"(x));
+}
 
 // --- barriers and warp exchange
 DEVICE void sync() {
@@ -276,6 +280,10 @@ DEVICE void cluster_sync() {
 DEVICE void cluster_arrive() {
     asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }
+/// As cluster_arrive, for initialised mbarriers (mbar_init_fence) alone: waits for no other writes.
+DEVICE void cluster_arrive_relaxed() {
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
 DEVICE void cluster_wait() {
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
@@ -295,6 +303,13 @@ DEVICE void ld_cluster4(float* v, u32 at, u32 rank) {
                  : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3])
                  : "r"(a)
                  : "memory");
+}
+
+/// The address, for the whole cluster, of what another of its blocks has at `at`.
+DEVICE u32 cluster_address(u32 at, u32 rank) {
+    u32 a;
+    asm volatile("mapa.shared::cluster.u32 %0,%1,%2;" : "=r"(a) : "r"(at), "r"(rank));
+    return a;
 }
 
 #if __CUDA_ARCH__ >= 900
@@ -320,6 +335,21 @@ DEVICE void mbar_wait(u32 bar, u32 phase) {
             bar),
         "r"(phase)
         : "memory");
+}
+/// Sees what other blocks of the cluster have sent: their bytes count at the mbarrier.
+DEVICE void mbar_wait_cluster(u32 bar, u32 phase) {
+    asm volatile("{.reg .pred p; W: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 "
+                 "p,[%0],%1; @!p bra W;}" ::"r"(bar),
+                 "r"(phase)
+                 : "memory");
+}
+/// Sends four floats to a block of the cluster, which must have started; they count at its
+/// mbarrier. Both addresses are those of cluster_address.
+DEVICE void st_async4(u32 to, const float* v, u32 bar) {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 "
+                 "[%0],{%1,%2,%3,%4},[%5];" ::"r"(to),
+                 "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]), "r"(bar)
+                 : "memory");
 }
 DEVICE void prefetch_map(const TensorMap* m) {
     asm volatile("prefetch.tensormap [%0];" ::"l"(m) : "memory");
