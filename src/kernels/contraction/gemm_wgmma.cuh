@@ -9,11 +9,14 @@
 // by the moments of A's rows, which another kernel has left; what they give lies at byte
 // `factors_at` of shared memory. RESIDUAL: rows that the epilogue reads as an operand are
 // normalised, by their moments (with EARLY). The finished tile lies at byte `tile_at`, which is 0,
-// in the place of the pipeline stages, or behind the barriers. EARLY: the epilogue's operands are
-// read before the main loop.
+// in the place of the pipeline stages, or behind the barriers, where it can be received while the
+// stages are in use. EARLY: the epilogue's operands are read before the main loop.
 constexpr int tile_bytes = tile_m * tile_pitch * 4, depth = 4;
 constexpr int end_bytes = tile_bytes + (EARLY ? 0 : depth * 40 * consumers); // of two operands
 constexpr int bar_at = ST * stage_bytes > end_bytes ? ST* stage_bytes : end_bytes;
+#if EARLY // the slots of a cluster's blocks fit, rounding included
+static_assert(ST * stage_bytes >= tile_bytes + 7 * tile_pitch * 4, "few stages");
+#endif
 
 #if defined(MERGED) || defined(RESIDUAL)
 #define LEFT_MOMENTS , const float *left_moments, i32 factors_at
@@ -89,9 +92,16 @@ KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), BLOCKS)
             mbar_init(full + 8 * i, 2);
             mbar_init(full + 8 * (ST + i), NC * 4);
         }
+#if EARLY
+        mbar_init(full + 16 * ST, 1);
+#endif
         mbar_init_fence();
     }
     sync();
+#if EARLY
+    if (splits > 1 && tile_at > 0)
+        cluster_arrive_relaxed(); // this block can be sent sums
+#endif
     u32 t = blockIdx.x / splits;
     int split = blockIdx.x - t * splits;
     Place at = place_of(t, g, patch);
@@ -131,8 +141,14 @@ KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), BLOCKS)
 #endif
         sync_warp();
         if (splits > 1) {
+#if EARLY
+            if (tile_at == 0)
+                cluster_arrive();
+            cluster_wait();
+#else
             cluster_sync();
             cluster_sync();
+#endif
         }
         return;
     }
@@ -141,13 +157,22 @@ KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), BLOCKS)
         regs_inc<232>();
 #endif
     int lane = tid & 31, warp = (tid >> 5) & 3;
-    int from = tile_m * split / splits, count = tile_m * (split + 1) / splits - from;
+    int row = group * (64 * MB) + warp * 16; // the warp's first
 #if EARLY
-    EarlyStore store(splits > 1 ? ThreadRows::of_block(tid, from, count)
+    Share own(stored_rows(at, g, patch), splits, split);
+    EarlyStore store(splits > 1 ? ThreadRows::of_block(tid, own.first, own.count)
                                 : ThreadRows::of_warp(tid >> 5, lane),
                      at.row_of, at.batch, at.n0, g);
     if (tid < across && store.rows.count > 0)
         prefetch_extras(store.at[0] EPI_PASS); // vectors along the columns are cold
+    u32 sent = full + 16 * ST;
+    Sender send(own, pipeline + tile_at, sent, split, row, lane);
+    if (splits > 1) {
+        if (tid == 0)
+            mbar_expect(sent, splits * own.count * BN * 4);
+        if (tile_at > 0)
+            cluster_wait(); // the others can be sent sums
+    }
     grid_wait();
     EPI_OPAQUE
     store.read(g EPI_PASS);
@@ -169,32 +194,31 @@ KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), BLOCKS)
     deviations.divide(sums, epsilon, lane);
 #endif
 #ifdef MERGED
-    scale_rows(sums, (const RowStatistics*)(memory + factors_at), group * (64 * MB) + warp * 16,
-               lane);
+    scale_rows(sums, (const RowStatistics*)(memory + factors_at), row, lane);
+#endif
+#ifdef RESIDUAL
+    store.norms = (const RowStatistics*)(memory + factors_at);
+    sync_some(2, consumers + merging); // they are there
 #endif
     float* tile = (float*)(memory + tile_at);
-    if (tile_at == 0)
-        sync_some(1, consumers); // the stages are free
-    stage_tile(tile, sums, group * (64 * MB) + warp * 16, lane);
-#ifdef RESIDUAL
-    sync_some(2, consumers + merging); // the norms of the rows are there
-    store.norms = (const RowStatistics*)(memory + factors_at);
-#endif
 #if EARLY
     if (splits > 1) {
-        cluster_sync();
-        if (splits <= 4)
-            store.sum<2, 4>(tile, splits);
-        else
-            store.sum<1, 8>(tile, splits);
-        cluster_arrive();
-        store(tile, g, out EPI_PASS);
-        cluster_wait(); // others have read this block's sums
+        if (tile_at == 0)
+            cluster_sync(); // the stages of all blocks are free
+        send(sums, lane);
+        mbar_wait_cluster(sent, 0);
     } else {
+        if (tile_at == 0)
+            sync_some(1, consumers); // the stages are free
+        stage_tile(tile, sums, row, lane);
         sync_warp();
-        store(tile, g, out EPI_PASS);
     }
+    FromSlots fetch = {tile, own.first, splits, own.share * tile_pitch};
+    store(fetch, g, out EPI_PASS);
 #else
+    sync_some(1, consumers); // the stages are free
+    stage_tile(tile, sums, row, lane);
+    int from = tile_m * split / splits, count = tile_m * (split + 1) / splits - from;
     if (splits > 1) {
         cluster_sync();
         cluster_sum<4>((u8*)tile, splits, from, count, tid, consumers);

@@ -2,6 +2,10 @@
 // The end of a contraction whose threads store few rows each, in vectors of 8 columns: before the
 // main loop a thread finds where its rows go and reads the epilogue's operands into registers, so
 // that after the main loop it waits for no memory but the tile of sums.
+//
+// The blocks of a cluster that share a tile divide its rows. A block sends its sums of each row to
+// the row's owner, which has a slot of `share` rows for each of them; the bytes count at an
+// mbarrier of the owner.
 constexpr int across = BN / VEC;
 constexpr int rows_per_warp = 16; // of the 64 rows of a warpgroup
 constexpr i64 no_row = (i64)1 << 62;
@@ -65,8 +69,8 @@ struct EarlyStore {
                 read_extras(extras[i], at[i], g EPI_PASS);
     }
     /// Two rows at a time; the next ones then take their registers, so that the loop stays short.
-    DEVICE void operator()(const float* tile, const Geometry& g, OUT* out EPI_PARAMS) {
-        FromTile fetch = {tile};
+    template <class Fetch>
+    DEVICE void operator()(Fetch fetch, const Geometry& g, OUT* out EPI_PARAMS) {
 #pragma unroll 1
         for (int i = 0; i < rows.count; i += 2) {
 #pragma unroll
@@ -88,39 +92,83 @@ struct EarlyStore {
             }
         }
     }
-    /// Adds the sums of a cluster's blocks, in the order of their ranks, in the thread's rows of
-    /// its own block, which the others do not read. TOGETHER rows of MOST blocks are in flight.
-    template <int TOGETHER, int MOST>
-    DEVICE void sum(float* tile, int splits) const {
-#pragma unroll 1
-        for (int i = 0; i < rows.count; i += TOGETHER) {
-            float* own = tile + (rows.first + i * rows.step) * tile_pitch + rows.column;
-            u32 at_own = smem_addr(own);
-            float x[TOGETHER][MOST][VEC];
+};
+
+/// The rows of a tile that a block of a cluster owns.
+struct Share {
+    int rows, share, first, count; // of the tile; of each block, but the last ones; of this block
+    DEVICE Share(int rows_, int blocks, int rank)
+        : rows(rows_), share((rows_ + blocks - 1) / blocks), first(share * rank) {
+        int rest = rows - first;
+        count = rest < share ? rest : share;
+        if (count < 0)
+            count = 0;
+    }
+};
+
+/// The sums of a row in each block's slot, in the order of their ranks.
+struct FromSlots {
+    const float* slots; // of the row `first`
+    int first, blocks, slot;
+    static DEVICE void read(float* v, const float* p) {
+        Pack<float, 4> lo = *(const Pack<float, 4>*)p, hi = *(const Pack<float, 4>*)(p + 4);
 #pragma unroll
-            for (int r = 0; r < TOGETHER; r++) {
-                u32 from = at_own + r * rows.step * tile_pitch * 4;
-#pragma unroll
-                for (int s = 0; s < MOST; s++)
-                    if (s < splits && i + r < rows.count) {
-                        ld_cluster4(x[r][s], from, s);
-                        ld_cluster4(x[r][s] + 4, from + 16, s);
-                    }
-            }
-#pragma unroll
-            for (int r = 0; r < TOGETHER; r++) {
-#pragma unroll
-                for (int s = 1; s < MOST; s++)
-                    if (s < splits)
-#pragma unroll
-                        for (int k = 0; k < VEC; k++)
-                            x[r][0][k] += x[r][s][k];
-                Pack<float, 4>* to = (Pack<float, 4>*)(own + r * rows.step * tile_pitch);
-                if (i + r < rows.count) {
-                    to[0] = *(const Pack<float, 4>*)x[r][0];
-                    to[1] = *(const Pack<float, 4>*)(x[r][0] + 4);
-                }
-            }
+        for (int k = 0; k < 4; k++) {
+            v[k] = lo.v[k];
+            v[k + 4] = hi.v[k];
         }
+    }
+    DEVICE void operator()(float* v, int r, int j) const {
+        constexpr int together = 3;
+        const float* p = slots + (r - first) * tile_pitch + j;
+        read(v, p);
+#pragma unroll 1
+        for (int s = 1; s < blocks; s += together) {
+            float x[together][VEC];
+#pragma unroll
+            for (int i = 0; i < together; i++)
+                if (s + i < blocks)
+                    read(x[i], p + (s + i) * slot);
+#pragma unroll
+            for (int i = 0; i < together; i++)
+                if (s + i < blocks)
+#pragma unroll
+                    for (int k = 0; k < VEC; k++)
+                        v[k] += x[i][k];
+        }
+    }
+};
+
+/// Sends a warp's sums to the owners of its rows. Neighbouring lanes exchange pairs of columns, so
+/// that each has four of one row: even lanes of row lane / 4, odd ones of the row 8 below.
+struct Sender {
+    u32 to, bar; // at the owner, in the address space of the cluster
+    bool inside;
+    /// From row `row` of the tile on; to slot `rank` at `slots`.
+    DEVICE Sender(const Share& s, u32 slots, u32 sent, int rank, int row, int lane) {
+        int r = row + (lane >> 2) + (lane & 1) * 8;
+        inside = r < s.rows;
+        int owner = inside ? (int)((u32)r / (u32)s.share) : 0;
+        to = cluster_address(slots, owner) +
+             (((rank - owner) * s.share + r) * tile_pitch + (lane & 2) * 2) * 4;
+        bar = cluster_address(sent, owner);
+    }
+    DEVICE void operator()(Sums& sums, int lane) const {
+        bool odd = (lane & 1) != 0;
+#pragma unroll
+        for (int j = 0; j < BN / 8; j++) {
+            float* d = sums.d[0] + j * 4;
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                opaque(d[k]); // else these are chosen in the main loop, which then waits for wgmma
+            float x = shfl_xor(odd ? d[0] : d[2], 1), y = shfl_xor(odd ? d[1] : d[3], 1);
+            d[0] = odd ? x : d[0], d[1] = odd ? y : d[1];
+            d[2] = odd ? d[2] : x, d[3] = odd ? d[3] : y;
+        }
+        if (!inside)
+            return;
+#pragma unroll
+        for (int j = 0; j < BN / 8; j++)
+            st_async4(to + j * 32, sums.d[0] + j * 4, bar);
     }
 };

@@ -279,6 +279,7 @@ WgmmaTile fitted(const WgmmaTile& tile, const Contraction& c, int64_t count, int
                  const Arch& arch) {
     WgmmaTile t = with_more_stages(tile, c, count * splits, splits, arch);
     t.early = reads_early(t) && store_width(c) == 8;
+    t.slots = t.early ? splits : 1;
     // Where blocks share an SM, the room may be missing for one of them.
     t.apart = t.early && count * splits <= arch.sms;
     t.apart = t.apart && t.shared_bytes() + factor_bytes(t) <= arch.shared_per_block;

@@ -24,6 +24,7 @@ struct WgmmaTile {
     bool persistent = false;
     bool early = false; // reads the epilogue's operands before the main loop
     bool apart = false; // the finished tile has shared memory of its own
+    int slots = 1;      // of it, one for each block of the cluster that shares the tile
 
     int bm() const { return 64 * blocks * (ping_pong ? 1 : groups); }
     int threads() const { return 128 * groups + (resident > 0 ? 32 : 128); }
@@ -39,8 +40,8 @@ struct WgmmaTile {
             return pipeline + ends * bm() * 128 + bars + 16 + 16 * ends;
         }
         if (early) {
-            return tile_at() > 0 ? tile_at() + tile_bytes()
-                                 : std::max(pipeline, tile_bytes()) + bars;
+            return tile_at() > 0 ? tile_at() + int64_t{slots} * slot_rows() * row_bytes()
+                                 : std::max(pipeline, tile_bytes()) + bars + 16;
         }
         constexpr int64_t slot = 40; // of a thread and row that the epilogue waits for
         return ping_pong
@@ -48,10 +49,12 @@ struct WgmmaTile {
                    : std::max<int64_t>(pipeline, tile_bytes() + 4 * slot * 128 * groups) + bars;
     }
     /// A tile of sums in shared memory, and where it begins.
-    int64_t tile_bytes() const { return int64_t{bm()} * (bn + 8) * 4; }
+    int64_t tile_bytes() const { return bm() * row_bytes(); }
     int64_t tile_at() const {
-        return apart ? std::max(pipeline_bytes(), tile_bytes()) + int64_t{16} * stages : 0;
+        return apart ? std::max(pipeline_bytes(), tile_bytes()) + int64_t{16} * stages + 16 : 0;
     }
+    int64_t row_bytes() const { return int64_t{4} * (bn + 8); }
+    int64_t slot_rows() const { return (bm() + slots - 1) / slots; }
     int64_t pipeline_bytes() const { return int64_t{stages} * k_blocks * 128 * (bm() + bn); }
     /// For contraction_variants: a missing addend is no full operand.
     int variant(int v) const { return persistent ? v & variant_rows : v; }

@@ -186,6 +186,17 @@ DEVICE int tile_rows(const Geometry& g, const Patch& p) {
     return tile_m;
 #endif
 }
+/// The rows of a tile up to the last one that is stored.
+DEVICE int stored_rows(const Place& at, const Geometry& g, const Patch& p) {
+    (void)at;
+#if CONV
+    return tile_rows(g, p);
+#else
+    (void)p;
+    i64 rest = g.m - at.row_of.m0;
+    return rest < tile_m ? (int)rest : tile_m;
+#endif
+}
 /// The bytes of one load of A.
 DEVICE int bytes_of_a(const Geometry& g, const Patch& p) {
     return tile_rows(g, p) * 128;
