@@ -119,7 +119,7 @@ struct FromSlots {
         }
     }
     DEVICE void operator()(float* v, int r, int j) const {
-        constexpr int together = 3;
+        constexpr int together = 2;
         const float* p = slots + (r - first) * tile_pitch + j;
         read(v, p);
 #pragma unroll 1
