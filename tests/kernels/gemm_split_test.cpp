@@ -99,5 +99,18 @@ TEST(GemmSplit, SumsTakeThePlaceOfThePipeline) {
     expect_order_of_ranks({70, 1440, 384, "64x64"}, {3});
 }
 
+/// Slots of 22 rows, for three blocks, leave room for a stage less than a tile of 64 rows does.
+TEST(GemmSplit, DeepRingsLeaveRoomForTheSlots) {
+    SplitCase c{64, 200, 1600, "64x128"};
+    std::vector<Tensor> inputs = {random_elements(DType::F16, {c.rows, c.depth}, 5),
+                                  random_elements(DType::F16, {c.columns, c.depth}, 6)};
+    auto has = [&](int splits, const char* define) {
+        return run(c, splits, inputs).texts.at(0).find(define) != std::string::npos;
+    };
+    EXPECT_TRUE(has(2, "#define ST 8\n"));
+    EXPECT_TRUE(has(3, "#define ST 7\n"));
+    expect_order_of_ranks(c, {3});
+}
+
 } // namespace
 } // namespace ingot::test

@@ -282,7 +282,11 @@ WgmmaTile fitted(const WgmmaTile& tile, const Contraction& c, int64_t count, int
     t.slots = t.early ? splits : 1;
     // Where blocks share an SM, the room may be missing for one of them.
     t.apart = t.early && count * splits <= arch.sms;
-    t.apart = t.apart && t.shared_bytes() + factor_bytes(t) <= arch.shared_per_block;
+    auto fits = [&] { return t.shared_bytes() + factor_bytes(t) <= arch.shared_per_block; };
+    if (t.apart && !fits() && t.stages > tile.stages) {
+        --t.stages; // slots that are rounded up take more
+    }
+    t.apart = t.apart && fits();
     return t;
 }
 
