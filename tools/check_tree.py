@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The rules of the tree that no compiler checks: file length, direction of includes, licence line,
-no paths of one machine, no notes to self, no test that cannot fail (check_tests.py), comments that
-are plain statements (check_language.py).
+no paths of one machine, no notes to self, the mark that each kernel begins with, no test that cannot
+fail (check_tests.py), comments that are plain statements (check_language.py).
 
   check_tree.py [ROOT]      prints violations, one a line; exit code 1 when there is one
 """
@@ -19,7 +19,6 @@ LONGEST = 800
 LONG = 500
 LONGEST_SUBJECT = 70
 SUBJECTS_SINCE = "2026-11-22T14:00:00Z"
-# Landed with 71 characters, before anyone counted them.
 INCLUDING_SUFFIXES = (".cpp", ".h", ".cuh", ".inl", ".def")
 SOURCE_SUFFIXES = (".cpp", ".h", ".cuh", ".inl", ".py")
 LICENSED_SUFFIXES = SOURCE_SUFFIXES + (".def", ".cmake", ".sh")
@@ -179,6 +178,18 @@ def check_includes(path, lines):
                    "(includes go one way: see the table in ARCHITECTURE.md)")
 
 
+def check_kernels(path, lines):
+    """Kernels of device text without the mark that timelines need."""
+    begin = None  # the line of a kernel whose body has not begun
+    for number, line in enumerate(lines, 1):
+        if line.startswith("KERNEL "):
+            begin = number
+        if begin and line.endswith("{"):
+            if lines[number:number + 1] != ["    begin_kernel();"]:
+                yield f"{path}:{begin}: a kernel's first statement is begin_kernel();"
+            begin = None
+
+
 def check_file(path, text):
     """Violations of one file; `path` is relative to the root."""
     lines = text.splitlines()
@@ -188,6 +199,8 @@ def check_file(path, text):
         yield f"{path}: no line '{SPDX}' among the first three"
     if path.suffix in INCLUDING_SUFFIXES:
         yield from check_includes(path, lines)
+    if path.suffix == ".cuh":
+        yield from check_kernels(path, lines)
     if path.suffix in SOURCE_SUFFIXES + (".def",):
         yield from check_language.check_language(path, lines)
     for number, line in enumerate(lines, 1):

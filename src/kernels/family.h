@@ -126,7 +126,7 @@ struct Program {
 };
 /// The generated part of a program: all but the device files by name.
 std::string generated_text(const Program& p);
-/// The whole translation unit. `ptx` replaces the device's own intrinsics file if given.
+/// The whole translation unit.
 std::string full_text(const Program& p);
 /// The text of an embedded .cuh by its stem. Aborts on an unknown one.
 std::string_view device_file(std::string_view stem);

@@ -6,13 +6,11 @@
 #include "backends/cuda/jit/timeline_text.h"
 #include "backends/cuda/options.h"
 #include "backends/cuda/run/timeline.h"
-#include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/process.h"
 #include "base/read_file.h"
 #include "emulator/emulated_gpu.h"
-#include "error_of.h"
 #include "ops/ops.h"
 #include "ops/primitives.h"
 
@@ -20,6 +18,7 @@
 
 #include <cmath>
 #include <random>
+#include <set>
 
 namespace ingot::test {
 namespace {
@@ -46,6 +45,17 @@ std::shared_ptr<const Graph> three_families() {
     return std::make_shared<const Graph>(std::move(g));
 }
 
+/// A sort, two of whose texts hold two kernels each.
+std::shared_ptr<const Graph> long_sort() {
+    Graph g;
+    Value x = g.add_input("x", parse_type("f16[70,96]"));
+    Value row = ops::reshape(g, x, {Dim(6720)});
+    Values sorted = ops::topk(g, {Dim(6720), 0, true}, row);
+    g.add_output("values", sorted[0]);
+    g.add_output("indices", sorted[1]);
+    return std::make_shared<const Graph>(std::move(g));
+}
+
 CompileOptions options(const std::string& file) {
     CompileOptions o;
     o.of<CudaOptions>().runtime_cache = "";
@@ -60,12 +70,13 @@ protected:
     emulator::EmulatedGpu gpu{90};
     std::unique_ptr<Backend> backend = cuda::make_backend(gpu, 2);
 
-    std::vector<Tensor> runs(const std::string& file, int count) {
-        auto e = backend->compile(three_families(), options(file))->create_execution();
+    std::vector<Tensor> runs(const std::string& file, int count,
+                             const std::shared_ptr<const Graph>& graph = three_families()) {
+        auto e = backend->compile(graph, options(file))->create_execution();
         std::vector<Tensor> all;
         for (int i = 0; i < count; ++i) {
             std::vector<Tensor> in = {random_tensor({70, 96}, 3)};
-            std::vector<Tensor> out(1);
+            std::vector<Tensor> out(graph->outputs().size());
             EXPECT_TRUE(e->run(in, out).ok()) << e->error();
             all.push_back(out[0]);
         }
@@ -137,35 +148,67 @@ TEST_F(TimelineFile, AFolderThatIsNotThereIsNamed) {
     EXPECT_NE(std::string(e->error()).find("/none"), std::string::npos) << e->error();
 }
 
+TEST_F(TimelineFile, HoldsEveryKernelWhereATextHasSeveral) {
+    runs(path, 2, long_sort());
+    std::set<std::string> entries;
+    Json all = file();
+    for (const Json& l : all.at("launches").items()) {
+        SCOPED_TRACE(l.dump());
+        entries.insert(l.at("kernel").get<std::string>());
+        auto start = l.at("start").get<std::vector<int64_t>>();
+        auto ready = l.at("ready").get<std::vector<int64_t>>();
+        auto end = l.at("end").get<std::vector<int64_t>>();
+        for (size_t b = 0; b < start.size(); ++b) {
+            EXPECT_GE(start[b], 0);
+            EXPECT_LT(start[b], ready[b]);
+            EXPECT_LT(ready[b], end[b]);
+        }
+    }
+    for (const char* entry : {"radix_keys", "radix_gather", "radix_count", "radix_prefix_sum"}) {
+        EXPECT_EQ(entries.count(entry), 1U) << entry;
+    }
+    EXPECT_EQ(gpu.problems(), "");
+}
+
 TEST_F(TimelineFile, ItsKernelsCompileForHopper) {
     if (cuda::nvrtc_version().empty()) {
         GTEST_SKIP() << "no NVRTC here";
     }
     runs(path, 1);
-    int timed = 0;
+    runs(path, 1, long_sort());
+    std::set<std::string> entries;
     for (const auto& [entry, text] : cuda::requested_programs(*backend)) {
-        timed += text.find("TimelineScope timeline_scope(") != std::string::npos ? 1 : 0;
+        entries.insert(entry);
+        EXPECT_NE(text.find("u64* timeline_times"), std::string::npos) << entry;
         EXPECT_NO_THROW(cuda::nvrtc_compile(text, "sm_90a")) << entry;
     }
-    EXPECT_GE(timed, 2);
+    EXPECT_GE(entries.size(), 7U);
 }
 
-TEST(TimelineText, EveryKernelOfATextHasItsOwnParameter) {
+TEST(TimelineText, AGeneratedKernelDeclaresTheParameter) {
     kernels::Launch l;
     l.entry = "second";
-    l.program.body = "KERNEL void __launch_bounds__(256) first(u32* y) { grid_wait(); *y = 1; }\n"
-                     "KERNEL void __launch_bounds__(f(256), 1)\n    second(u32* y, i32 n) {\n"
-                     "    grid_wait();\n    *y = 2;\n}\n";
-    l.args.null().i32(0).null();
+    l.program.kernel = kernels::KernelText{
+        "second", {}, {{kernels::KernelParameter::Kind::U32, "u32", "n"}}, "grid_wait();\n"};
+    l.args.i32(0).null();
     std::string text = cuda::timeline_text(l);
-    EXPECT_NE(text.find("first(u32* y) { grid_wait()"), std::string::npos);
-    EXPECT_NE(text.find("second(u32* y, i32 n, u64* timeline_times) {\n"
-                        "TimelineScope timeline_scope(timeline_times);"),
-              std::string::npos)
+    EXPECT_NE(text.find("#define TIMELINE_PARAMETER \"second_param_1\"\n"), std::string::npos);
+    EXPECT_TRUE(text.ends_with("second(u32 n, u64* timeline_times) {\n"
+                               "begin_kernel();\ngrid_wait();\n}\n"))
         << text;
-    EXPECT_EQ(text.find("#define TIMELINE_PARAMETER"), std::string::npos);
-    l.entry = "third";
-    EXPECT_EQ(error_of([&] { cuda::timeline_text(l); }), "no kernel third in its own text");
+}
+
+TEST(TimelineText, ADeviceFileStaysAsItIs) {
+    kernels::Launch l;
+    l.entry = "scan_rows";
+    l.program = {{"types", "math"}, "#define T F32\n", "scan", {}};
+    l.args.i32(0).null();
+    std::string text = cuda::timeline_text(l);
+    EXPECT_NE(text.find("#define scan_rows(...) scan_rows(__VA_ARGS__, u64* timeline_times)\n"),
+              std::string::npos);
+    std::string plain = kernels::full_text(l.program);
+    plain = plain.substr(kernels::device_file("ptx").size());
+    EXPECT_TRUE(text.ends_with(plain));
 }
 
 /// A record whose times are in cycles of 0.5 ns after `offset`; the common timer has steps of 1024.

@@ -24,6 +24,7 @@ struct __align__(64) TensorMap {
 DEVICE void grid_wait() {
     INGOT_RUNTIME.grid_wait();
 }
+DEVICE void begin_kernel() {}
 DEVICE void end_main_loop() {}
 template <class Pointer>
 DEVICE void opaque(Pointer&) {}

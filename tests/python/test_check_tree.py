@@ -224,6 +224,16 @@ def test_notes_to_self_fail(tmp_path, note):
         assert code == 1 and any(f"{name}:2: note to self" in line for line in lines)
 
 
+def test_kernels_begin_with_the_mark_of_timelines(tmp_path):
+    head = f"{CPP}DEVICE void f() {{\n}}\n"
+    good = "KERNEL void __launch_bounds__(256)\n    good(int* x) {\n    begin_kernel();\n    *x = 1;\n}\n"
+    bad = good.replace("    begin_kernel();\n", "")
+    code, lines = check(tmp_path, {"src/kernels/gemm/x.cuh": head + good + bad})
+    assert code == 1
+    assert lines[0] == "src/kernels/gemm/x.cuh:9: a kernel's first statement is begin_kernel();"
+    assert len(lines) == 2
+
+
 def test_rules_of_slim_read_operands_that_may_be_missing(tmp_path):
     text = f"{CPP}auto& x = node.inputs[1];\n"
     code, lines = check(tmp_path, {"src/slim/x.cpp": text, "src/slim/onnx_node.cpp": text,

@@ -158,6 +158,7 @@ DEVICE void store_four(E* O, const Attn& a, int g, int row, int e, const float* 
 KERNEL void __launch_bounds__(NT, 1)
     attention_mma(const E* __restrict__ Q, const E* __restrict__ K, const E* __restrict__ V,
                   const M* __restrict__ mask, E* __restrict__ O, float* __restrict__ sums, Attn a) {
+    begin_kernel();
     SHARED(sm);
     const u32 tile = BN * pitch, q_s = smem_addr(sm), k_s = q_s + BM * pitch, v_s = k_s + 2 * tile;
     float* bias = (float*)(sm + BM * pitch + 4 * tile);

@@ -32,6 +32,7 @@ KERNEL void __launch_bounds__(256, 1)
     attention_simt(const T* __restrict__ Q, const T* __restrict__ K, const T* __restrict__ V,
                    const M* __restrict__ mask, T* __restrict__ O, C* __restrict__ sums, Attn a,
                    i32 columns) {
+    begin_kernel();
     SHARED(sm);
     const int BM = 8 * RQ;
     int lane = threadIdx.x % 32, w = threadIdx.x / 32;
@@ -220,6 +221,7 @@ KERNEL void __launch_bounds__(256, 1)
 // A warp merges the splits of one row, in order.
 KERNEL void __launch_bounds__(256)
     attention_merge(const C* __restrict__ sums, T* __restrict__ O, Attn a, i64 count) {
+    begin_kernel();
     grid_wait();
     i64 index = (i64)blockIdx.x * 8 + threadIdx.x / 32;
     if (index >= count)

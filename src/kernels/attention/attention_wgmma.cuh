@@ -307,6 +307,7 @@ KERNEL void __launch_bounds__(THREADS, PER_SM)
                     const __grid_constant__ TensorMap map_v, const M* __restrict__ mask,
                     u16* __restrict__ O, float* __restrict__ sums, const __grid_constant__ Attn a,
                     int tiles) {
+    begin_kernel();
     const int count = LOOP ? tiles : 1, first = LOOP ? blockIdx.x : 0;
     const int stride = LOOP ? gridDim.x : 1;
     SHARED(memory);

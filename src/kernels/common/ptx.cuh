@@ -25,7 +25,9 @@ DEVICE void grid_wait() {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-/// Marks the point for timelines (timeline.cuh).
+/// Marks for timelines (timeline.cuh): the first statement of each kernel, and the end of its main
+/// loop if it has one.
+DEVICE void begin_kernel() {}
 DEVICE void end_main_loop() {}
 /// Keeps the loads through a pointer behind this point: the compiler forgets where it came from.
 template <class Pointer>

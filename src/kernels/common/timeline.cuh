@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records when each block of a launch passes its marks: seven u64 a block, zero before the launch.
-// `timeline_times` is the kernel's last parameter, which the functions that it calls read by name.
+// `timeline_times` is the last parameter of the launched kernel; the functions that it calls read
+// it by its name in PTX, TIMELINE_PARAMETER.
 #ifdef INGOT_EMULATED
 static u64* timeline_parameter; // of the launch: its blocks run alone
 DEVICE u64 timeline_clock() {
@@ -46,10 +47,8 @@ DEVICE bool timeline_leads() {
 }
 DEVICE void timeline_keep(u64*) {}
 DEVICE u64* timeline_kept() {
-    u64 p = 0;
-#ifdef TIMELINE_PARAMETER
+    u64 p;
     asm volatile("ld.param.u64 %0,[" TIMELINE_PARAMETER "];" : "=l"(p));
-#endif
     return (u64*)p;
 }
 #endif
@@ -63,7 +62,8 @@ enum TimelineMark {
     timeline_main,   // the last has left the main loop
     timeline_end
 };
-/// The meaning of `timeline_times` where no parameter has that name.
+/// The meaning of `timeline_times` where no parameter has that name: in functions, and in the other
+/// kernels of the text.
 enum TimelineOfCaller { timeline_times };
 DEVICE u64* timeline_at(u64* times) {
     return times;
@@ -81,7 +81,14 @@ DEVICE void timeline_note(u64* times, int mark, bool first) {
         atomicMax(timeline_block(times) + mark, first ? ~now : now);
     }
 }
-/// The first statement of a kernel; ends with each thread.
+/// Only the launched kernel is compiled: there is no parameter that others could read.
+DEVICE constexpr bool timeline_is_launched(u64*) {
+    return true;
+}
+DEVICE constexpr bool timeline_is_launched(TimelineOfCaller) {
+    return false;
+}
+/// Ends with each thread.
 struct TimelineScope {
     u64* times;
     DEVICE explicit TimelineScope(u64* t) : times(t) {
@@ -100,5 +107,9 @@ DEVICE void timeline_grid_wait(u64* times) {
     grid_wait();
     timeline_note(times, timeline_ready, true);
 }
+#define begin_kernel()                                                                             \
+    if (!timeline_is_launched(timeline_times))                                                     \
+        return;                                                                                    \
+    TimelineScope timeline_scope(timeline_at(timeline_times))
 #define grid_wait() timeline_grid_wait(timeline_at(timeline_times))
 #define end_main_loop() timeline_note(timeline_at(timeline_times), timeline_main, false)

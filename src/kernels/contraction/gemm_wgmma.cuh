@@ -84,6 +84,7 @@ KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), BLOCKS)
                OUT* __restrict__ out, i32 splits, i32 b_constant, i32 a_batched, i32 b_batched,
                float epsilon, i32 tile_at LEFT_MOMENTS CONV_PARAMS,
                const __grid_constant__ Geometry g EPI_PARAMS) {
+    begin_kernel();
     SHARED(memory);
     u32 pipeline = smem_addr(memory), full = pipeline + bar_at;
     int tid = threadIdx.x, group = tid >> 7;

@@ -265,21 +265,24 @@ DEVICE void epilogue_of_tile(const Sums& sums, u32 memory, u32 ends, u32 use, co
 #else
 #define A_MOMENTS
 #endif
+#if FULL && TAIL
+#define MORE_MAPS                                                                                  \
+    , const __grid_constant__ TensorMap map_out_tail, const __grid_constant__ TensorMap map_x,     \
+        const __grid_constant__ TensorMap map_x_tail
+#elif TAIL
+#define MORE_MAPS , const __grid_constant__ TensorMap map_out_tail
+#elif FULL
+#define MORE_MAPS , const __grid_constant__ TensorMap map_x
+#else
+#define MORE_MAPS
+#endif
 KERNEL void __launch_bounds__(consumers + 128, 1)
     gemm_wgmma_persistent(const __grid_constant__ TensorMap map_a,
                           const __grid_constant__ TensorMap map_b,
-                          const __grid_constant__ TensorMap map_out,
-#if TAIL
-                          const __grid_constant__ TensorMap map_out_tail,
-#endif
-#if FULL
-                          const __grid_constant__ TensorMap map_x,
-#endif
-#if FULL && TAIL
-                          const __grid_constant__ TensorMap map_x_tail,
-#endif
-                          i32 b_constant, i32 a_batched, i32 b_batched A_MOMENTS CONV_PARAMS,
+                          const __grid_constant__ TensorMap map_out MORE_MAPS, i32 b_constant,
+                          i32 a_batched, i32 b_batched A_MOMENTS CONV_PARAMS,
                           const __grid_constant__ Geometry g EPI_PARAMS) {
+    begin_kernel();
     SHARED(memory);
     u32 pipeline = smem_addr(memory), full = pipeline + bar_at, turns = full + 16 * ST,
         ends = turns + 16;

@@ -53,6 +53,7 @@ KERNEL void __launch_bounds__(384, 1)
     gemm_wgmma_pp(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
                   OUT* __restrict__ out, i32 b_constant, i32 a_batched, i32 b_batched CONV_PARAMS,
                   const __grid_constant__ Geometry g EPI_PARAMS) {
+    begin_kernel();
     SHARED(memory);
     u32 pipeline = smem_addr(memory), full = pipeline + bar_at, turns = full + 16 * ST;
     int tid = threadIdx.x, group = tid >> 7, lane = tid & 31;

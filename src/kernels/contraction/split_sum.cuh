@@ -4,6 +4,7 @@
 KERNEL void __launch_bounds__(256)
     split_sum(const ACC* __restrict__ partial, OUT* __restrict__ out, i32 splits,
               const __grid_constant__ Geometry g EPI_PARAMS) {
+    begin_kernel();
     grid_wait();
     i64 all = g.batches * g.m * g.n, at = ((i64)blockIdx.x * 256 + threadIdx.x) * VEC;
     if (at >= all)

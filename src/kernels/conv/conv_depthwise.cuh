@@ -12,6 +12,7 @@ KERNEL void __launch_bounds__(128, 1)
     conv_depthwise(const TA* __restrict__ x, const TB* __restrict__ weights, OUT* __restrict__ out,
                    i64 weight_step, const __grid_constant__ Window w,
                    const __grid_constant__ Geometry g EPI_PARAMS) {
+    begin_kernel();
     u32 groups = (u32)(g.n / VEC), runs = (u32)((w.out[2] + WIDE - 1) / WIDE);
     i64 index = (i64)blockIdx.x * 128 + threadIdx.x;
     i64 line = index / groups;

@@ -141,6 +141,7 @@ KERNEL void __launch_bounds__(threads, 1)
     conv_mma(const IN* __restrict__ x, const IN* __restrict__ weights, OUT* __restrict__ out,
              ACC* __restrict__ partial, i32 splits, const __grid_constant__ Window w,
              const __grid_constant__ Geometry g EPI_PARAMS) {
+    begin_kernel();
     SHARED(memory);
     Tile t(g, splits);
     grid_wait();

@@ -3,6 +3,7 @@
 KERNEL void __launch_bounds__(256, 1)
     conv_simt(const TA* __restrict__ x, const TB* __restrict__ weights, OUT* __restrict__ out,
               const __grid_constant__ Window w, const __grid_constant__ Geometry g EPI_PARAMS) {
+    begin_kernel();
     SHARED(memory);
     SimtTile t(g);
     grid_wait();

@@ -170,6 +170,7 @@ KERNEL void __launch_bounds__(threads, 4)
     conv_stem(const IN* __restrict__ x, const IN* __restrict__ weights, OUT* __restrict__ out,
               i32 w_constant, const __grid_constant__ Window w, const __grid_constant__ Stem s,
               const __grid_constant__ Geometry g EPI_PARAMS) {
+    begin_kernel();
     SHARED(memory);
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     ACC* panel = (ACC*)memory + warp * (16 * panel_pitch);

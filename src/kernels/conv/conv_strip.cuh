@@ -124,6 +124,7 @@ DEVICE void add_rows(float (*sums)[VEC], const IN* x, const IN* y, const Strip& 
 KERNEL void __launch_bounds__(256)
     conv_strip(const IN* __restrict__ x, const IN* __restrict__ weights, OUT* __restrict__ out,
                const __grid_constant__ Strip d, const __grid_constant__ Geometry g EPI_PARAMS) {
+    begin_kernel();
     SHARED(memory);
     int tile = divide((int)blockIdx.x, d.by_chunks);
     int channel = ((int)blockIdx.x - tile * d.chunks) * d.pieces * piece;

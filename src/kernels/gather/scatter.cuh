@@ -56,6 +56,7 @@ DEVICE u32 list_own(const Index* indices, i64 step, u32* error, i32 base, i32 m,
 KERNEL void __launch_bounds__(256)
     scatter(A* y, const T* updates, const Index* indices, u32* error, i32 m, i32 n, i32 rest,
             i64 y_row, i64 u_row, i64 step, u32 parts, u32 lanes_log2 REST_PARAMS) {
+    begin_kernel();
     SHARED(mem);
     u32* rows = (u32*)mem;
     u32* at = rows + 1024;

@@ -11,6 +11,7 @@
 // REST_PARAMS and rest_offsets as in scatter.cuh.
 #if STEP == 0
 KERNEL void __launch_bounds__(256) scatter_clear(u64* __restrict__ words, i64 n) {
+    begin_kernel();
     grid_wait();
     i64 i = (i64)blockIdx.x * 1024 + threadIdx.x;
 #pragma unroll
@@ -22,6 +23,7 @@ KERNEL void __launch_bounds__(256) scatter_clear(u64* __restrict__ words, i64 n)
 #if STEP == 2 && !SPARSE
 KERNEL void __launch_bounds__(256) scatter_last(A* y, const A* x, const T* __restrict__ updates,
                                                 const void* __restrict__ last, Many m REST_PARAMS) {
+    begin_kernel();
     grid_wait();
     I t = (I)blockIdx.x * 1024 + threadIdx.x;
 #pragma unroll
@@ -56,6 +58,7 @@ KERNEL void __launch_bounds__(256) scatter_last(A* y, const A* x, const T* __res
 KERNEL void __launch_bounds__(256)
     scatter_many(A* y, const T* __restrict__ updates, const Index* __restrict__ indices,
                  void* __restrict__ last, u32* error, Many m REST_PARAMS) {
+    begin_kernel();
     grid_wait();
     const I t = (I)blockIdx.x * 256 + threadIdx.x;
 #if STEP == 1

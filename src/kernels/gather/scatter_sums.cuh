@@ -36,6 +36,7 @@ DEVICE u64 kind_of(float v) {
 #if STEP == 4
 KERNEL void __launch_bounds__(256)
     scatter_largest(const T* __restrict__ updates, Head* head, Many m REST_PARAMS) {
+    begin_kernel();
     __shared__ u32 tops[8];
     grid_wait();
     I t = (I)blockIdx.x * 2048 + threadIdx.x;
@@ -71,6 +72,7 @@ KERNEL void __launch_bounds__(256)
     scatter_sums(const T* __restrict__ updates, const Index* __restrict__ indices, Head* head,
                  u64* __restrict__ sums, u32* __restrict__ flags, u32* __restrict__ tops,
                  u32* __restrict__ list, u32* error, Many m REST_PARAMS) {
+    begin_kernel();
     grid_wait();
 #if STEP == 7
     if (head->flagged == 0)
@@ -115,6 +117,7 @@ KERNEL void __launch_bounds__(256)
 KERNEL void __launch_bounds__(256)
     scatter_finish(float* y, const float* x, const Head* __restrict__ head, u64* sums,
                    const u32* __restrict__ flags, u32* __restrict__ tops, Many m REST_PARAMS) {
+    begin_kernel();
     grid_wait();
     I t = (I)blockIdx.x * 1024 + threadIdx.x;
     const u32 top = head->top ? head->top - 1u : 0u;
@@ -142,6 +145,7 @@ KERNEL void __launch_bounds__(256)
     scatter_listed(const T* __restrict__ updates, const Index* __restrict__ indices,
                    const Head* __restrict__ head, u64* __restrict__ sums,
                    const u32* __restrict__ tops, const u32* __restrict__ list, Many m REST_PARAMS) {
+    begin_kernel();
     grid_wait();
     const u32 listed = head->listed;
     for (u32 n = blockIdx.x * 256 + threadIdx.x; n < listed; n += gridDim.x * 256) {
@@ -163,6 +167,7 @@ KERNEL void __launch_bounds__(256)
     scatter_finish_flagged(float* y, const Head* __restrict__ head, const u64* __restrict__ sums,
                            const u32* __restrict__ flags, const u32* __restrict__ tops,
                            Many m REST_PARAMS) {
+    begin_kernel();
     grid_wait();
     if (head->flagged == 0)
         return;

@@ -90,6 +90,7 @@ struct Copies {
 KERNEL void __launch_bounds__(threads, 1)
     gemm_mma(const IN* __restrict__ a, const IN* __restrict__ b, OUT* __restrict__ out,
              ACC* __restrict__ partial, i32 splits, const __grid_constant__ Geometry g EPI_PARAMS) {
+    begin_kernel();
     SHARED(memory);
     Tile t(g, splits);
     grid_wait();

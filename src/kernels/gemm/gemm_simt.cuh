@@ -3,6 +3,7 @@
 KERNEL void __launch_bounds__(256, 1)
     gemm_simt(const TA* __restrict__ a, const TB* __restrict__ b, OUT* __restrict__ out,
               const __grid_constant__ Geometry g EPI_PARAMS) {
+    begin_kernel();
     SHARED(memory);
     SimtTile t(g);
     grid_wait();

@@ -4,6 +4,7 @@
 KERNEL void __launch_bounds__(256)
     short_dot(const TA* __restrict__ a, const TB* __restrict__ b, OUT* __restrict__ out,
               i32 b_constant, const __grid_constant__ Geometry g EPI_PARAMS) {
+    begin_kernel();
     const i64 index = (i64)blockIdx.x * 256 + threadIdx.x, results = g.batches * g.m * g.n;
     const bool inside = index < results;
     const u32 line = inside ? (u32)(index / g.n) : 0, n = inside ? (u32)(index - line * g.n) : 0;

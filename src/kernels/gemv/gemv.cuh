@@ -12,6 +12,7 @@ union Piece {
 KERNEL void __launch_bounds__(256)
     gemv(const TA* __restrict__ a, const TB* __restrict__ b, OUT* __restrict__ out, i32 share,
          const __grid_constant__ Geometry g EPI_PARAMS) {
+    begin_kernel();
     SHARED(memory);
     Gemv t(g, share);
     grid_wait();

@@ -203,6 +203,7 @@ KERNEL void __launch_bounds__(256, 2)
                    i32 stages, i32 per_warp, i32 b_constant, const SCALE* __restrict__ scale,
                    const BIAS* __restrict__ bias, float epsilon,
                    const __grid_constant__ Geometry g EPI_PARAMS) {
+    begin_kernel();
     SHARED(memory);
     end_main_loop();
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;

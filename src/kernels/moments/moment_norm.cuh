@@ -38,6 +38,7 @@ KERNEL void __launch_bounds__(256)
     moment_norm(const T* __restrict__ x, const float* __restrict__ moments, T* __restrict__ out,
                 Nest rows, i64 chunks, i64 x_step, i64 chunk_step, i64 part_step, i64 out_step,
                 float epsilon) {
+    begin_kernel();
     grid_wait();
     i64 row = (i64)blockIdx.x * 8 + threadIdx.x / 32;
     if (row >= rows.count)

@@ -4,6 +4,7 @@
 KERNEL void __launch_bounds__(256)
     row_moments(const T* __restrict__ x, float* __restrict__ moments, Nest rows, i64 chunks,
                 i64 x_step, i64 chunk_step, i64 part_step) {
+    begin_kernel();
     grid_wait();
     i64 index = ((i64)blockIdx.x * 256 + threadIdx.x) / 4;
     if (index >= rows.count * chunks)

@@ -29,6 +29,7 @@ DEVICE i32 least(i32 a, i32 b) {
 #if PHASE == 0
 KERNEL void __launch_bounds__(512)
     group_stats(const T* __restrict__ x, C* __restrict__ stats, Channels s) {
+    begin_kernel();
     SHARED(memory);
     C* means = (C*)memory; // [rows][channels]
     C* squares = means + s.rows * s.channels;
@@ -99,6 +100,7 @@ KERNEL void __launch_bounds__(512)
     group_apply(const T* __restrict__ x, OUT* __restrict__ out, const S* __restrict__ scale,
                 const B* __restrict__ bias, const C* __restrict__ stats, Channels s,
                 C epsilon EPI_PARAMS) {
+    begin_kernel();
     SHARED(memory);
     C* means = (C*)memory; // [groups]
     C* inverses = means + s.groups;

@@ -326,6 +326,7 @@ KERNEL void __launch_bounds__(512, 1)
     group_slices(const T* __restrict__ x, OUT* __restrict__ out, const S* __restrict__ scale,
                  const B* __restrict__ bias, const float* __restrict__ stats, Slices s,
                  float epsilon EPI_PARAMS) {
+    begin_kernel();
     SHARED(memory);
     float* merged = (float*)memory; // [32 groups][2]
     float* all = merged + 64;       // [32 groups][8 blocks][4]
@@ -409,11 +410,13 @@ KERNEL void __launch_bounds__(512, 1)
 #if PHASE == 1
 KERNEL void __launch_bounds__(512)
     group_slice_stats(const T* __restrict__ x, float* __restrict__ stats, Slices s) {
+    begin_kernel();
 #else
 KERNEL void __launch_bounds__(512)
     group_slices(const T* __restrict__ x, OUT* __restrict__ out, const S* __restrict__ scale,
                  const B* __restrict__ bias, const float* __restrict__ stats, Slices s,
                  float epsilon EPI_PARAMS) {
+    begin_kernel();
 #endif
     SHARED(memory);
     float* parts = (float*)memory; // [2][16 warps][2]

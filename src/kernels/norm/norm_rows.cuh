@@ -90,6 +90,7 @@ DEVICE C value(const Pack<T, V>* held, int c, int k, int own) {
 KERNEL void __launch_bounds__(NT, 1)
     norm_rows(const T* __restrict__ x, OUT* __restrict__ out, const S* __restrict__ scale,
               const B* __restrict__ bias, Nest kept, Nest row, C epsilon, C* stats EPI_PARAMS) {
+    begin_kernel();
     grid_wait();
     const int lane = threadIdx.x % G;
     const i64 r = (i64)blockIdx.x * (blockDim.x / G) + threadIdx.x / G;
@@ -225,6 +226,7 @@ KERNEL void __launch_bounds__(NT, 1)
 /// A warp merges the statistics of a row's parts (of `part` elements each, the last one of fewer).
 KERNEL void __launch_bounds__(256) norm_parts(const C* __restrict__ parts, C* __restrict__ stats,
                                               i64 rows, i32 count, i64 part, i64 n, C epsilon) {
+    begin_kernel();
     grid_wait();
     i64 r = (i64)blockIdx.x * 8 + threadIdx.x / 32;
     int lane = threadIdx.x % 32;
@@ -258,6 +260,7 @@ KERNEL void __launch_bounds__(256) norm_parts(const C* __restrict__ parts, C* __
 KERNEL void __launch_bounds__(NT, 1)
     norm_rows(const T* __restrict__ x, OUT* __restrict__ out, const S* __restrict__ scale,
               const B* __restrict__ bias, Nest kept, Nest row, C epsilon, C* stats EPI_PARAMS) {
+    begin_kernel();
     grid_wait();
 #if FORM == 2
     i64 r = (i64)blockIdx.x * 32 + threadIdx.x % 32, n = row.count;

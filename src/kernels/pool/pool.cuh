@@ -14,6 +14,7 @@ DEVICE void next(i64& rest, int& at, int size) { // splits off the innermost axi
 }
 KERNEL void __launch_bounds__(256, 4)
     pool(const T* __restrict__ x, OUT* __restrict__ out, Pool p EPI_PARAMS) {
+    begin_kernel();
     grid_wait();
     i64 rest = (i64)blockIdx.x * 256 + threadIdx.x;
     if (rest >= p.count)

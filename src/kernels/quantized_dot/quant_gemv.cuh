@@ -21,6 +21,7 @@ KERNEL void __launch_bounds__(256, MR == 1 ? 3 : 2)
                const ZERO* __restrict__ zeros, OUT* __restrict__ out, i32 share,
                const __grid_constant__ Blocks blocks,
                const __grid_constant__ Geometry g EPI_PARAMS) {
+    begin_kernel();
     SHARED(memory);
     Gemv t(g, share);
     grid_wait();

@@ -101,6 +101,7 @@ KERNEL void __launch_bounds__(threads, 1)
               const ZERO* __restrict__ zeros, OUT* __restrict__ out, ACC* __restrict__ partial,
               i32 splits, const __grid_constant__ Blocks blocks,
               const __grid_constant__ Geometry g EPI_PARAMS) {
+    begin_kernel();
     SHARED(memory);
     Tile t(g, splits);
     grid_wait();

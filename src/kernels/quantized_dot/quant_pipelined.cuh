@@ -356,6 +356,7 @@ KERNEL void __launch_bounds__(256, BLOCK&& MR > 4 ? 1 : 2)
                     u32 more, i32 constant, const GAIN* __restrict__ gain,
                     const BIAS* __restrict__ bias, float epsilon,
                     const __grid_constant__ Geometry g EPI_PARAMS) {
+    begin_kernel();
     SHARED(memory);
     end_main_loop();
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = warp / share;

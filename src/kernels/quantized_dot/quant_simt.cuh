@@ -5,6 +5,7 @@ KERNEL void __launch_bounds__(256, 1)
                const ZERO* __restrict__ zeros, OUT* __restrict__ out,
                const __grid_constant__ Blocks blocks,
                const __grid_constant__ Geometry g EPI_PARAMS) {
+    begin_kernel();
     SHARED(memory);
     SimtTile t(g);
     grid_wait();

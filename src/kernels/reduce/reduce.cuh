@@ -109,6 +109,7 @@ DEVICE void deliver(Acc a, OUT* out, const i64* at EPI_PARAMS) {
 KERNEL void __launch_bounds__(256)
     reduce_rows(const T* __restrict__ x, OUT* __restrict__ out, Acc* __restrict__ partial,
                 Nest kept, Inner inner, i64 part EPI_PARAMS) {
+    begin_kernel();
     grid_wait();
     int lane = threadIdx.x % G;
     i64 row = (i64)blockIdx.x * (256 / G) + threadIdx.x / G;
@@ -152,6 +153,7 @@ KERNEL void __launch_bounds__(256)
 KERNEL void __launch_bounds__(256)
     reduce_columns(const T* __restrict__ x, OUT* __restrict__ out, Acc* __restrict__ partial,
                    Nest kept, Inner inner, i64 part EPI_PARAMS) {
+    begin_kernel();
     __shared__ Acc warps[8][32 * V + 1];
     grid_wait();
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -204,6 +206,7 @@ KERNEL void __launch_bounds__(256)
 KERNEL void __launch_bounds__(256)
     reduce_parts(const Acc* __restrict__ partial, OUT* __restrict__ out, Nest kept,
                  i32 parts EPI_PARAMS) {
+    begin_kernel();
     grid_wait();
     int lane = threadIdx.x % 32;
     i64 row = (i64)blockIdx.x * 8 + threadIdx.x / 32;

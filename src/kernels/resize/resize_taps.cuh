@@ -51,6 +51,7 @@ DEVICE double weight_at(double d, double c) {
 
 KERNEL void __launch_bounds__(256)
     resize_taps(i32* __restrict__ places, C* __restrict__ weights, Axes axes) {
+    begin_kernel();
     grid_wait();
     const Axis& a = axes.axis[blockIdx.y];
     const i32 position = blockIdx.x * 256 + threadIdx.x;

@@ -31,6 +31,7 @@ DEVICE bool overlaps(const Box& a, const Box& b, C threshold) {
 KERNEL void __launch_bounds__(256)
     nms_keys(const T* __restrict__ scores, const TS* __restrict__ threshold, KEY* __restrict__ keys,
              u32* __restrict__ from, Scores s) {
+    begin_kernel();
     grid_wait();
     int i = blockIdx.x * 256 + threadIdx.x;
     if (i >= s.count)
@@ -46,6 +47,7 @@ KERNEL void __launch_bounds__(256)
     nms_boxes(const T* __restrict__ boxes, const KEY* __restrict__ keys,
               const u32* __restrict__ from, Box* __restrict__ sorted, u32* __restrict__ counts,
               u64* __restrict__ removed, u64* __restrict__ kept, Scores s) {
+    begin_kernel();
     grid_wait();
     int i = blockIdx.x * 256 + threadIdx.x, words = (s.count + 63) / 64;
     i64 pair = s.first + blockIdx.y, b = pair / s.classes;
@@ -86,6 +88,7 @@ KERNEL void __launch_bounds__(256)
 KERNEL void __launch_bounds__(64)
     nms_bits(const Box* __restrict__ sorted, const u32* __restrict__ counts,
              const TI* __restrict__ iou, u64* __restrict__ bits, i32 count, i32 panel) {
+    begin_kernel();
     __shared__ Box columns[64];
     grid_wait();
     int words = (count + 63) / 64, word = blockIdx.x, row = panel + blockIdx.y * 64 + threadIdx.x;
@@ -114,6 +117,7 @@ KERNEL void __launch_bounds__(512)
     nms_walk(const u64* __restrict__ bits, const u32* __restrict__ counts,
              const u32* __restrict__ from, const i64* __restrict__ most, u64* __restrict__ removed,
              u64* __restrict__ kept, u32* __restrict__ list, i32 count, i32 panel, i32 first) {
+    begin_kernel();
     __shared__ u64 own[64];
     __shared__ u64 chosen;
     grid_wait();
@@ -167,6 +171,7 @@ KERNEL void __launch_bounds__(512)
 KERNEL void __launch_bounds__(256)
     nms_write(const u64* __restrict__ places, const u32* __restrict__ list, i64* __restrict__ out,
               i32 pairs, i32 classes, i32 count, i64 row_step, i64 step) {
+    begin_kernel();
     grid_wait();
     i64 pair = blockIdx.y;
     u64 begin = places[1 + pair], end = pair + 1 < pairs ? places[2 + pair] : places[0];

@@ -42,6 +42,7 @@ DEVICE u32 found(const T* x, const Nest& n, i64 tile) {
 }
 KERNEL void __launch_bounds__(256) nonzero_count(const T* __restrict__ x, u64* __restrict__ places,
                                                  u16* __restrict__ marks, Nest n) {
+    begin_kernel();
     __shared__ u32 memory[8];
     grid_wait();
     u32 bits = found(x, n, (i64)blockIdx.x * TILE), all;
@@ -53,6 +54,7 @@ KERNEL void __launch_bounds__(256) nonzero_count(const T* __restrict__ x, u64* _
 #elif STEP == 1
 /// One block: replaces counts by their exclusive prefix sums, with the total before them.
 KERNEL void __launch_bounds__(1024) prefix_sum_of_counts(u64* __restrict__ places, i64 count) {
+    begin_kernel();
     __shared__ u64 memory[32];
     grid_wait();
     u64 carry = 0;
@@ -84,6 +86,7 @@ struct Extents {
 KERNEL void __launch_bounds__(256)
     nonzero_write(i64* __restrict__ out, const u64* __restrict__ places,
                   const u16* __restrict__ marks, Extents s) {
+    begin_kernel();
     __shared__ u64 memory[8];
     __shared__ u16 kept[TILE];
     grid_wait();

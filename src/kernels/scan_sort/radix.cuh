@@ -8,6 +8,7 @@
 KERNEL void __launch_bounds__(256)
     radix_keys(const T* __restrict__ x, KEY* __restrict__ keys, u32* __restrict__ from, Nest kept,
                i64 first_row, i64 n, i64 step) {
+    begin_kernel();
     grid_wait();
     i64 i = (i64)blockIdx.x * 256 + threadIdx.x;
     if (i >= n)
@@ -22,6 +23,7 @@ KERNEL void __launch_bounds__(256)
     radix_gather(const T* __restrict__ x, T* __restrict__ values, i64* __restrict__ indices,
                  const u32* __restrict__ from, Nest kept, i64 first_row, i64 n, i64 step,
                  i64 value_step, i64 index_step, i64 k) {
+    begin_kernel();
     grid_wait();
     i64 i = (i64)blockIdx.x * 256 + threadIdx.x;
     if (i >= k)
@@ -40,6 +42,7 @@ DEVICE i64 tile_position() {
 #if STEP == 1
 KERNEL void __launch_bounds__(512)
     radix_count(const KEY* __restrict__ keys, u32* __restrict__ places, i64 n, i32 shift) {
+    begin_kernel();
     __shared__ u32 counts[256];
     grid_wait();
     keys += blockIdx.y * n;
@@ -59,6 +62,7 @@ KERNEL void __launch_bounds__(512)
 /// A block for each digit of each row: exclusive prefix sums over the tiles, in place.
 KERNEL void __launch_bounds__(256)
     radix_prefix_sum(u32* __restrict__ places, u32* __restrict__ totals, i32 tiles) {
+    begin_kernel();
     __shared__ u32 memory[8];
     grid_wait();
     u32* own = places + ((i64)blockIdx.y * 256 + blockIdx.x) * tiles;
@@ -107,6 +111,7 @@ KERNEL void __launch_bounds__(512)
     radix_scatter(const KEY* __restrict__ keys, const u32* __restrict__ from,
                   KEY* __restrict__ to_keys, u32* __restrict__ to, const u32* __restrict__ places,
                   const u32* __restrict__ totals, i64 n, i32 shift) {
+    begin_kernel();
     __shared__ u16 counts[16][256];
     __shared__ u32 start[256], target[256], memory[16];
     __shared__ KEY sorted[TILE];

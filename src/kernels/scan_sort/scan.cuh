@@ -95,6 +95,7 @@ DEVICE C scan_tile(const T* x, T* out, const Line& l, i64 tile, C carry, C* memo
 #if PHASE == 2
 /// In place: replaces each tile's result by the combination of earlier ones.
 KERNEL void __launch_bounds__(256) scan_parts(C* __restrict__ parts, i32 count) {
+    begin_kernel();
     __shared__ C memory[8];
     grid_wait();
     C* own = parts + (i64)blockIdx.x * count;
@@ -111,6 +112,7 @@ KERNEL void __launch_bounds__(256) scan_parts(C* __restrict__ parts, i32 count) 
 #elif PHASE == 4
 KERNEL void __launch_bounds__(256)
     scan_columns(const T* __restrict__ x, T* __restrict__ out, Nest kept, Line l) {
+    begin_kernel();
     grid_wait();
     i64 row = (i64)blockIdx.x * 256 + threadIdx.x;
     if (row >= kept.count)
@@ -128,6 +130,7 @@ KERNEL void __launch_bounds__(256)
 #else
 KERNEL void __launch_bounds__(256, 4) scan_rows(const T* __restrict__ x, T* __restrict__ out,
                                                 C* __restrict__ parts, Nest kept, Line l) {
+    begin_kernel();
     __shared__ C memory[8];
     grid_wait();
 #if PHASE == 0

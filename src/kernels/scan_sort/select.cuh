@@ -17,6 +17,7 @@ DEVICE KEY key_at(const T* x, i64 i, i64 step) {
 #if STEP == 0
 KERNEL void __launch_bounds__(256)
     select_clear(u32* __restrict__ counts, State* __restrict__ states, i64 n, i32 rows, u32 k) {
+    begin_kernel();
     grid_wait();
     i64 i = (i64)blockIdx.x * 256 + threadIdx.x;
     if (i < n)
@@ -32,6 +33,7 @@ KERNEL void __launch_bounds__(256)
 KERNEL void __launch_bounds__(256) select_count(const T* __restrict__ x, u32* __restrict__ counts,
                                                 const State* __restrict__ states, Nest kept, i64 n,
                                                 i64 step, i32 shift, i32 width, i32 first) {
+    begin_kernel();
     __shared__ u32 own[BINS];
     grid_wait();
     for (int i = threadIdx.x; i < BINS; i += 256)
@@ -58,6 +60,7 @@ KERNEL void __launch_bounds__(256) select_count(const T* __restrict__ x, u32* __
 /// A block per row: the digit of the k-th element.
 KERNEL void __launch_bounds__(256)
     select_digit(const u32* __restrict__ counts, State* __restrict__ states, i32 width) {
+    begin_kernel();
     __shared__ u32 memory[8];
     grid_wait();
     const u32* own = counts + (i64)blockIdx.x * BINS + threadIdx.x * 8;
@@ -100,6 +103,7 @@ DEVICE u64 sides(const T* x, i64 tile, i64 n, i64 step, KEY kth, u32& before, u3
 KERNEL void __launch_bounds__(256)
     select_sides(const T* __restrict__ x, u64* __restrict__ places,
                  const State* __restrict__ states, Nest kept, i64 n, i64 step) {
+    begin_kernel();
     __shared__ u64 memory[8];
     grid_wait();
     i64 base[3];
@@ -114,6 +118,7 @@ KERNEL void __launch_bounds__(256)
 }
 /// A block per row: replaces counts of tiles by prefix sums.
 KERNEL void __launch_bounds__(256) select_prefix_sum(u64* __restrict__ places, i32 tiles) {
+    begin_kernel();
     __shared__ u64 memory[8];
     grid_wait();
     u64* own = places + (i64)blockIdx.x * tiles;
@@ -131,6 +136,7 @@ KERNEL void __launch_bounds__(256)
     select_write(const T* __restrict__ x, const u64* __restrict__ places,
                  const State* __restrict__ states, u32* __restrict__ chosen, Nest kept, i64 n,
                  i64 step, u32 k) {
+    begin_kernel();
     __shared__ u64 memory[8];
     grid_wait();
     i64 base[3], tile = (i64)blockIdx.x * TILE;

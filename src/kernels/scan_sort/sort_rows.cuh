@@ -22,6 +22,7 @@ DEVICE void merge_own(u64* v, bool up) {
 KERNEL void __launch_bounds__(ROWS* G)
     sort_rows(const T* __restrict__ x, T* __restrict__ values, i64* __restrict__ indices, Nest kept,
               i64 n, i64 step, i64 value_step, i64 index_step, i32 k) {
+    begin_kernel();
     __shared__ u64 shared[8][ROWS * G];
     const int t = threadIdx.x % G;
     const i64 row = (i64)blockIdx.x * ROWS + threadIdx.x / G;

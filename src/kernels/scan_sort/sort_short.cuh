@@ -18,6 +18,7 @@ KERNEL void __launch_bounds__(NT)
     sort_short(const T* __restrict__ x, T* __restrict__ values, i64* __restrict__ indices,
                const u32* __restrict__ chosen, u32* __restrict__ next, Nest kept, i64 n, i64 step,
                i64 value_step, i64 index_step, i32 k) {
+    begin_kernel();
     __shared__ KEY keys[ROWS * P];
     __shared__ u32 from[ROWS * P];
     grid_wait();

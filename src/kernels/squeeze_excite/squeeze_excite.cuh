@@ -203,11 +203,13 @@ DEVICE void scale(const u8* data, OUT* out, const float* factors, const Excite& 
 KERNEL void __launch_bounds__(512, 2)
     excite_parts(const T* __restrict__ x, const T* __restrict__ w1, float* __restrict__ parts,
                  Excite s) {
+    begin_kernel();
 #else
 KERNEL void __launch_bounds__(512, 2)
     squeeze_excite(const T* __restrict__ x, OUT* __restrict__ out, const T* __restrict__ w1,
                    const T* __restrict__ b1, const T* __restrict__ w2, const T* __restrict__ b2,
                    const float* __restrict__ parts, Excite s EPI_PARAMS) {
+    begin_kernel();
 #endif
     SHARED(memory);
     const Piece p = piece_of(s);

@@ -14,9 +14,8 @@ struct BlockRecord {
     static constexpr size_t words = 7;
 };
 
-/// The text of a launch whose last argument is the address of its records, which is a parameter
-/// beyond those of its program.
-/// Errors: Internal for a text whose kernel is not found.
+/// The text of a launch whose last argument is the address of its records, a parameter beyond those
+/// of its program.
 std::string timeline_text(const kernels::Launch& l);
 
 } // namespace ingot::cuda
