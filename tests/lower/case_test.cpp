@@ -38,7 +38,7 @@ const Pass& pass_for(const std::string& name, const PassCase& c) {
     bool cpu = c.title.find("[cpu]") != std::string::npos;
     const Pass* p = find_in(cpu ? cpu::lowering_passes() : cuda::lowering_passes(), name);
     require(p != nullptr, ErrorCode::InvalidArgument, "no ", cpu ? "CPU" : "GPU",
-            " list has a pass '", name, "'");
+            " list has a pass '", name, "': the titles of a CPU pass's cases end with [cpu]");
     return *p;
 }
 
