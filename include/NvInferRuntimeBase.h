@@ -81,7 +81,7 @@ constexpr int32_t EnumMax() noexcept {
     };                                                                                             \
     }
 
-/// Type of the elements of a tensor or of weights.
+/// Element type of a tensor or of weights.
 enum class DataType : int32_t {
     kFLOAT = 0, ///< IEEE binary32
     kHALF = 1,  ///< IEEE binary16

@@ -117,13 +117,13 @@ struct NotFiniteResult {
     int64_t count;        ///< Elements of the result that are not finite
     bool arises;          ///< All that the layer reads is finite
 };
-/// Told of a result that is not finite. Must not throw. \param user is what findNotFinite() was
+/// Receives a result that is not finite. Must not throw. \param user is what findNotFinite() was
 /// given.
 using NotFiniteVisitor = void (*)(const NotFiniteResult& found, void* user);
 
-/// Told what Ingot thinks of a node. Must not throw, nor use the parser.
+/// Receives Ingot's verdict on a node. Must not throw, nor use the parser.
 /// \param node its index in the model's main graph.
-/// \param reason nullptr when Ingot takes it, else why not; valid during the call.
+/// \param reason nullptr when Ingot takes it, else the reason; valid during the call.
 /// \param user is what claimNodes() was given.
 using NodeVerdict = void (*)(int64_t node, const char* reason, void* user);
 

@@ -11,7 +11,7 @@
 
 namespace nvinfer1 {
 
-/// How output sizes of windows are rounded, and who chooses the padding.
+/// Rounding of output sizes, and whether the layer or its settings choose the padding.
 enum class PaddingMode : int32_t {
     kEXPLICIT_ROUND_DOWN = 0, ///< floor((in + pre + post - window) / stride) + 1
     kEXPLICIT_ROUND_UP = 1,   ///< The same with ceil

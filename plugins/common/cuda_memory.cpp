@@ -143,7 +143,7 @@ private:
     std::string cause_;
 };
 
-/// That of a GPU, for all who open it; lives as long as the process.
+/// A GPU's health, shared by all its users; lives as long as the process.
 Health& health_of(Device device) {
     static std::mutex mutex;
     static auto* all = new std::map<Device, Health>; // memory may be given back at the very end

@@ -111,7 +111,7 @@ struct TRITONBACKEND_Output;
 struct TRITONBACKEND_State;
 struct TRITONSERVER_BufferAttributes;
 
-// All but those of messages and errors return null for success; who gets an error deletes it.
+// All but those of messages and errors return null for success; the caller deletes the error.
 #pragma GCC visibility push(default)
 TRITONSERVER_Error* TRITONSERVER_ErrorNew(TRITONSERVER_Error_Code code, const char* text);
 void TRITONSERVER_ErrorDelete(TRITONSERVER_Error* error);

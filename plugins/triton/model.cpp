@@ -43,8 +43,8 @@ bool read_bool(const std::map<std::string, std::string>& options, const char* na
     return it->second == "true";
 }
 
-/// The operator's word, and no parameter of a model: whoever brings an engine would bring the
-/// permission along.
+/// An option of the server, not a parameter of the model: an untrusted engine could come with a
+/// configuration that permits it.
 EngineTrust read_trust(const std::map<std::string, std::string>& options) {
     EngineTrust out;
     out.only_signed = read_bool(options, "trusted-only");

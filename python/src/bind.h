@@ -118,7 +118,7 @@ R callback(const char* where, R failure, const F& f) noexcept {
     }
 }
 
-/// Elements and who owns them. The C++ class has no owner; Python's has.
+/// Weights with their owner, which the C++ class does not have.
 struct PyWeights {
     trt::Weights value{trt::DataType::kFLOAT, nullptr, 0};
     nb::object owner;

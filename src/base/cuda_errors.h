@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The meaning of errors of CUDA's driver, for all who call it.
+// The meaning of the CUDA driver's error codes.
 #pragma once
 
 namespace ingot {

@@ -155,7 +155,7 @@ bool port_is_free(const std::string& address, uint16_t port) {
     at.sin_family = AF_INET;
     at.sin_port = htons(port);
     if (::inet_pton(AF_INET, address.c_str(), &at.sin_addr) != 1) {
-        return true; // another family: whoever listens will say
+        return true; // another address family: bind() will report it
     }
     int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int on = 1; // as servers do: a connection that is still closing is no obstacle

@@ -319,7 +319,7 @@ std::optional<Values> sum_spelling(Site& s) {
     return std::nullopt;
 }
 
-// p - q (sign -1) or p + q of products of a piece of x with an angle.
+// p + q, or p - q (sign -1), where p and q are products of a piece of x and an angle.
 struct Rotation {
     Piece first; // times the first angle
     Value angle;

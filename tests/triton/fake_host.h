@@ -36,7 +36,7 @@ struct TRITONSERVER_Error {
 };
 struct TRITONSERVER_Message {
     std::string json;
-    bool owned = true; // by who gets it
+    bool owned = true; // by the receiver
 };
 struct TRITONSERVER_Parameter {
     std::string name, value;

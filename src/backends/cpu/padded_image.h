@@ -27,7 +27,7 @@ void pad_image(const std::vector<SpatialAxis>& axes, const PaddedImage& image,
 
 /// i * stride for i < n.
 std::vector<int64_t> multiples(int64_t n, int64_t stride);
-/// Every sum of an element of a and one of b; b runs fastest.
+/// a[i] + b[j] for all i and j; j runs fastest.
 std::vector<int64_t> sums(const std::vector<int64_t>& a, const std::vector<int64_t>& b);
 
 } // namespace ingot::cpu

@@ -20,7 +20,7 @@ DEVICE Moments chunk_moments(const float* v) {
     return m;
 }
 
-/// The variance of a row out of the moments of its chunks. Sums are about the first chunk's mean,
+/// A row's variance, computed from its chunks' moments. Sums are about the first chunk's mean,
 /// so that a mean far from 0 costs no digits; they may be those of several threads together.
 struct MergedMoments {
     float pivot, sum, squares;

@@ -185,8 +185,8 @@ struct ChunkColumns {
     }
 };
 
-/// A warp's rows of a tile: `use` counts panels. Lane i has the `factor` of row i of the warp's 16
-/// of each 64.
+/// Stores a warp's 16 rows of each 64 of a tile. Lane i holds the `factor` of its row i; `use`
+/// counts panels.
 DEVICE void epilogue_of_tile(const Sums& sums, u32 memory, u32 ends, u32 use, const Place& place,
                              float factor, int warp, int lane, const Geometry& g EPI_PARAMS) {
     int n0 = (int)place.n0;

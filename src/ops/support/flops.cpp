@@ -54,7 +54,7 @@ Graph expanded(const Graph& g) {
     return expand_composites(g, [](const Graph&, const Node&) { return false; });
 }
 
-/// A graph of copies of a node and of the constants that it reads.
+/// A graph with copies of the node and its constant operands.
 Graph alone(const Graph& g, const Node& n) {
     Graph one = g.sibling("one");
     Values in;
