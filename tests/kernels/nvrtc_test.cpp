@@ -61,9 +61,18 @@ private:
     std::vector<std::string> files_;
 };
 
-/// Every text for one of its architectures; the first of each tactic and kernel for all of them. A
+/// Whether all programs are compiled: by ctest, and for the list of the known ones.
+bool compiles_all() {
+    return std::getenv("INGOT_NVRTC_COVERED") != nullptr ||
+           std::getenv("INGOT_NVRTC_OUT") != nullptr;
+}
+
+/// Every text for one of its architectures; the first of each tactic and kernel for all of them. By
+/// hand, where an edit waits for it, one text of each tactic and kernel for one architecture. A
 /// text and an architecture occur once, with the most shared memory.
 std::vector<NvrtcProgram> chosen(const std::vector<EmittedProgram>& emitted, Covered& covered) {
+    const bool all = compiles_all();
+    std::set<std::string> kinds;
     std::map<std::string, std::vector<const EmittedProgram*>> by_text;
     std::vector<const std::string*> order;
     for (const EmittedProgram& e : emitted) {
@@ -77,10 +86,17 @@ std::vector<NvrtcProgram> chosen(const std::vector<EmittedProgram>& emitted, Cov
     for (const std::string* text : order) {
         const auto& group = by_text[*text];
         size_t one = hash_bytes(text->data(), text->size()) % group.size();
+        bool new_kind = false;
+        for (const EmittedProgram* e : group) {
+            new_kind |= kinds.insert(str(e->family, ' ', e->tactic, ' ', e->entry)).second;
+        }
+        if (!all && !new_kind) {
+            continue;
+        }
         std::map<int, size_t> places; // in `out`, by compute capability
         for (size_t i = 0; i < group.size(); ++i) {
             const EmittedProgram& e = *group[i];
-            bool first = covered.add(e);
+            bool first = all && covered.add(e);
             auto at = places.find(e.cc);
             if (at != places.end()) {
                 out[at->second].shared = std::max(out[at->second].shared, e.shared);
