@@ -28,11 +28,11 @@ constexpr const char* header_names[] = {"emulator/abi.h", "emulator/cuda_host.h"
                                         "emulator/ptx_host.h"};
 
 // Wrap-around and type punning behave as on the GPU; misaligned vectors, out-of-range indices of
-// local arrays and excessive shifts trap.
+// local arrays and excessive shifts trap. Lines (-g1) would take a quarter of the time:
+// with_lines() adds them for a library that had a fault.
 constexpr const char* flags[] = {
     "-std=c++17",
     "-O1",
-    "-g1",
     "-shared",
     "-fPIC",
     "-w",
@@ -215,12 +215,13 @@ std::string first_lines(const std::string& text, int count) {
     return text.substr(0, at);
 }
 
-void build(const std::string& source, const std::string& stem) {
+/// Compiles <stem>.cpp to <stem><suffix>.
+void build(const std::string& stem, const char* suffix, const std::vector<std::string>& more = {}) {
     static std::atomic<int> counter{0};
     std::string temporary = str(stem, '.', getpid(), '.', counter++, ".tmp");
-    write_file(stem + ".cpp", std::string_view(source));
     std::vector<std::string> command{"g++"};
     command.insert(command.end(), std::begin(flags), std::end(flags));
+    command.insert(command.end(), more.begin(), more.end());
     command.insert(command.end(), {"-I", headers, "-o", temporary, stem + ".cpp"});
     ProcessResult r = run_process(command);
     if (r.exit_code != 0) {
@@ -228,8 +229,8 @@ void build(const std::string& source, const std::string& stem) {
         fail(ErrorCode::Device, "emulator: the text does not compile (", stem, ".cpp):\n",
              first_lines(r.output, 40));
     }
-    require(std::rename(temporary.c_str(), (stem + ".so").c_str()) == 0, ErrorCode::Io,
-            "cannot write ", stem, ".so");
+    require(std::rename(temporary.c_str(), (stem + suffix).c_str()) == 0, ErrorCode::Io,
+            "cannot write ", stem, suffix);
 }
 
 void note(const std::string& text, int cc, const std::string& library, const std::string& path) {
@@ -311,12 +312,28 @@ bool is_compiled(const std::string& text, int cc, const std::string& folder) {
 std::string compile_text(const std::string& text, int cc, const std::string& folder) {
     std::string source = host_text(text, cc);
     std::string stem = stem_of(source, folder);
+    if (!found_kept(stem + ".cpp")) {
+        write_file(stem + ".cpp", std::string_view(source));
+    }
     if (!found_kept(stem + ".so")) {
-        build(source, stem);
+        build(stem, ".so");
     }
     std::string library = read_text_file(stem + ".so");
     note(text, cc, library, stem + ".so");
     return library;
+}
+
+std::string with_lines(const std::string& library) {
+    constexpr std::string_view suffix = ".so";
+    std::string stem = library.substr(0, library.size() - suffix.size());
+    try {
+        if (!found_kept(stem + ".lines")) {
+            build(stem, ".lines", {"-g1"});
+        }
+        return stem + ".lines";
+    } catch (const Error&) { // its text is gone
+        return library;
+    }
 }
 
 Entry load_entry(std::string_view library, const std::string& name, const std::string& folder) {

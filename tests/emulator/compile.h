@@ -23,6 +23,10 @@ std::string with_parts(std::string_view text, const std::string& folder);
 /// Whether compile_text would find the library kept.
 bool is_compiled(const std::string& text, int cc, const std::string& folder);
 
+/// The path of a library with the same code and its lines, for the path of one that compile_text
+/// keeps; the given path where that cannot be compiled.
+std::string with_lines(const std::string& library);
+
 /// Opens such bytes (once per process) and finds a kernel. Errors: Device.
 Entry load_entry(std::string_view library, const std::string& name, const std::string& folder);
 

@@ -3,6 +3,7 @@
 
 #include "base/process.h"
 #include "base/text.h"
+#include "emulator/compile.h"
 #include "emulator/kept.h"
 
 #include <dlfcn.h>
@@ -22,7 +23,8 @@ std::string source_line(const void* code) {
     auto offset = reinterpret_cast<uintptr_t>(code) - reinterpret_cast<uintptr_t>(info.dli_fbase);
     char text[32];
     std::snprintf(text, sizeof text, "0x%zx", static_cast<size_t>(offset) - 1);
-    ProcessResult r = run_process({"addr2line", "-i", "-s", "-e", info.dli_fname, text});
+    ProcessResult r =
+        run_process({"addr2line", "-i", "-s", "-e", with_lines(info.dli_fname), text});
     std::string lines;
     for (size_t at = 0; at < r.output.size();) {
         size_t end = std::min(r.output.find('\n', at), r.output.size());

@@ -183,6 +183,20 @@ TEST(Emulator, ReportsAnAccessBeforeGridWait) {
     EXPECT_EQ(late.run(32, numbers(32))[31], 31U);
 }
 
+/// The line of the device text that an error names; 0 for none.
+int line_in(const std::string& error) {
+    constexpr std::string_view place = " at device_text:";
+    size_t at = error.find(place);
+    return at == std::string::npos ? 0 : std::stoi(error.substr(at + place.size()));
+}
+
+TEST(Emulator, FaultsNameTheirLine) {
+    int first = line_in(Machine("grid_wait(); out[t * 8 + 64] = 1;").error());
+    int later = line_in(Machine("grid_wait();\n\n\nout[t * 8 + 64] = 1;").error());
+    EXPECT_GT(first, 0);
+    EXPECT_EQ(later, first + 3);
+}
+
 TEST(Emulator, ReportsAccessesOutsideAllocations) {
     std::string far = Machine("grid_wait(); out[t] = in[t * 8 + 64];").error();
     expect_has(far, "thread 0: accesses memory 0 bytes behind the end of an allocation of 256");
