@@ -6,11 +6,9 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
+#include <algorithm>
 #include <cstring>
-#include <map>
 #include <set>
-#include <thread>
 
 namespace ingot::test {
 
@@ -148,32 +146,48 @@ std::shared_ptr<const cuda::Function> function_of(cuda::Gpu& gpu, const Launch& 
 
 } // namespace
 
-void compile_ahead(const std::vector<Emitted>& emitted, const Arch& arch) {
-    std::set<std::string> unique;
+AheadCompiler::AheadCompiler(const std::vector<Emitted>& emitted, const Arch& arch)
+    : device_(arch) {
     for (const Emitted& e : emitted) {
         for (const Launch& l : e.launches) {
-            unique.insert(full_text(l.program));
-        }
-    }
-    std::vector<std::string> texts(unique.begin(), unique.end());
-    TestDevice device(arch);
-    std::atomic<size_t> next{0};
-    auto work = [&] {
-        for (size_t i = next++; i < texts.size(); i = next++) {
-            try {
-                device.gpu().compile(texts[i]);
-            } catch (const Error&) {
-                // The run that needs it reports it, with its case.
+            std::string text = full_text(l.program);
+            if (!by_text_.contains(text)) {
+                Slot& slot = slots_.emplace_back(std::move(text));
+                by_text_.emplace(slot.text, &slot);
             }
         }
-    };
-    std::vector<std::thread> threads;
-    for (unsigned i = 1; i < std::thread::hardware_concurrency() && i < texts.size(); ++i) {
-        threads.emplace_back(work);
     }
-    work();
-    for (std::thread& t : threads) {
+    size_t count =
+        std::min<size_t>(std::max(1U, std::thread::hardware_concurrency()), slots_.size());
+    for (size_t i = 0; i < count; ++i) {
+        threads_.emplace_back([this] {
+            for (size_t k = next_++; k < slots_.size(); k = next_++) {
+                compile(slots_[k]);
+            }
+        });
+    }
+}
+
+AheadCompiler::~AheadCompiler() {
+    next_ = slots_.size();
+    for (std::thread& t : threads_) {
         t.join();
+    }
+}
+
+void AheadCompiler::compile(Slot& slot) {
+    std::call_once(slot.once, [&] {
+        try {
+            device_.gpu().compile(slot.text);
+        } catch (const Error&) {
+            // The run that needs it reports it, with its case.
+        }
+    });
+}
+
+void AheadCompiler::wait_for(const Emitted& emitted) {
+    for (const Launch& l : emitted.launches) {
+        compile(*by_text_.at(full_text(l.program)));
     }
 }
 

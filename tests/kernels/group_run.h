@@ -8,6 +8,12 @@
 #include "kernels/harness.h"
 #include "kernels/test_device.h"
 
+#include <atomic>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+
 namespace ingot::test {
 
 /// A graph as a group: constants and inputs become the group's inputs.
@@ -60,8 +66,33 @@ private:
     std::vector<const std::byte*> constants_;
 };
 
-/// Compiles the launches' programs on all CPUs; errors show when they run.
-void compile_ahead(const std::vector<kernels::Emitted>& emitted, const kernels::Arch& arch);
+/// Compiles programs on all CPUs, beside the runs of those that are ready. Errors show when they
+/// run.
+class AheadCompiler {
+public:
+    /// `emitted`: in the order of their runs.
+    AheadCompiler(const std::vector<kernels::Emitted>& emitted, const kernels::Arch& arch);
+    /// Leaves out what has not begun.
+    ~AheadCompiler();
+    AheadCompiler(const AheadCompiler&) = delete;
+    AheadCompiler& operator=(const AheadCompiler&) = delete;
+    /// Returns when the launches' programs are compiled.
+    void wait_for(const kernels::Emitted& emitted);
+
+private:
+    struct Slot {
+        explicit Slot(std::string t) : text(std::move(t)) {}
+        std::string text;
+        std::once_flag once;
+    };
+    void compile(Slot& slot);
+
+    TestDevice device_;
+    std::deque<Slot> slots_;
+    std::map<std::string_view, Slot*> by_text_;
+    std::atomic<size_t> next_{0};
+    std::vector<std::thread> threads_;
+};
 
 /// Memory and launches.
 class GroupRun {

@@ -215,11 +215,13 @@ std::vector<std::string> sweep(const Graph& g, FamilyOptions options) {
             for (const Tactic& t : tactics) {
                 emitted.push_back(placement.emit(t));
             }
-            compile_ahead(emitted, arch);
-            for (const Tactic& t : tactics) {
+            AheadCompiler compiler(emitted, arch);
+            for (size_t i = 0; i < tactics.size(); ++i) {
+                const Tactic& t = tactics[i];
                 SCOPED_TRACE("tactic " + t.name);
                 names.insert(t.name);
                 if (seen.insert(placement.fingerprint(t)).second) {
+                    compiler.wait_for(emitted[i]);
                     run_case(c, arch, t, options, placement);
                 }
             }
