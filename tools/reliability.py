@@ -221,7 +221,7 @@ def replaced(rows, text):
     titles = [c.title for c in reliability_tests.CLASSES]
     before = {line.split(" | ")[0][2:]: line for line in lines[table[0]:table[-1] + 1]}
     made = {row[0]: printed(row) + "\n" for row in rows}
-    own = [line for title, line in before.items() if title.startswith("`ingot ") or title == reliability_builds.TITLE]
+    own = [line for title, line in before.items() if title.startswith("`ingot ") or title in reliability_builds.TITLES]
     tests = [made.get(title) or before.get(title) for title in titles]
     return "".join([*lines[:table[0]], *own, *filter(None, tests), *lines[table[-1] + 1:]])
 
@@ -232,7 +232,8 @@ def command_rows(place, every):
         rows += system_calls(scenario, every) + little_memory(scenario, every)
         if scenario.name in ("build", "sign"):
             rows += random_kills(scenario, every)
-    return rows + reliability_builds.rows(place, [MODEL], every)
+    rows += reliability_builds.rows(place, [MODEL], every)
+    return rows + reliability_builds.host_rows(place, [MODEL]) + reliability_builds.cpu_rows(place, [MODEL])
 
 
 def main(arguments=None):

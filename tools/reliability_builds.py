@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The row of docs/reliability.md on builds that are repeated in other environments: the same bytes."""
+"""The rows of docs/reliability.md on builds that are repeated in other environments and on other hosts: the same bytes."""
 import ctypes
 import os
 import pathlib
+import shutil
 import subprocess
+import sys
 
 import numpy
 import onnx
@@ -11,7 +13,16 @@ from onnx import helper, numpy_helper
 
 TITLE = ("models are built again in another folder, with other threads, locale, time zone, user, umask, addresses, malloc, "
          "and less of the CPU: the same bytes")
+HOST_TITLE = ("models are built on other hosts, with a name, root folder, users, processes, network and kernel's release of their "
+              "own: the same bytes")
+CPU_TITLE = "models are built on other CPUs, which are emulated: the same bytes"
+TITLES = (TITLE, HOST_TITLE, CPU_TITLE)
 LIMIT_S = 120
+OTHER_HOST = pathlib.Path(__file__).with_name("other_host.sh")
+NAMESPACES = ("unshare", "--user", "--map-root-user", "--mount", "--uts", "--ipc", "--net", "--pid", "--fork", "--kill-child")
+HOSTS = ("elsewhere", "build-42.example.org")
+EMULATORS = ("qemu-x86_64", "qemu-x86_64-static")
+CPUS = ("Nehalem", "Haswell", "EPYC")  # of two makers, with and without AVX2
 NO_RANDOM_ADDRESSES = 0x0040000  # of personality(2)
 NOBODY = 65534
 # glibc and our own code choose other loops without these instructions.
@@ -76,10 +87,84 @@ def build(place, model, index):
         engine.unlink(missing_ok=True)
 
 
+def built(command, engine, variables):
+    done = subprocess.run(command, env=variables, timeout=LIMIT_S, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    try:
+        return engine.read_bytes() if done.returncode == 0 else None, done.stdout.decode(errors="replace")
+    finally:
+        engine.unlink(missing_ok=True)
+
+
+def on_host(place, model, name, release=()):
+    """The engine's bytes and the text of a build on another host."""
+    root, out = place.folder / "root", place.folder / "out"
+    root.mkdir(exist_ok=True)
+    out.mkdir(exist_ok=True)
+    return built([*NAMESPACES, "sh", OTHER_HOST, root, name, place.ingot.parent, model.parent, out, *release,
+                  "/opt/ingot", "build", f"/models/{model.name}", "-o", "/out/engine"], out / "engine", {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
+
+
+def no_hosts():
+    """Why no other host can be had here; empty: one can."""
+    if shutil.which("unshare") is None:
+        return "there is no unshare (util-linux)"
+    done = subprocess.run([*NAMESPACES, "sh", "-c", "echo other > /proc/sys/kernel/hostname && mount -t tmpfs none /mnt"],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    return "" if done.returncode == 0 else f"namespaces cannot be made: {done.stdout.decode(errors='replace').strip()}"
+
+
+def emulator():
+    return next(filter(None, map(shutil.which, EMULATORS)), None)
+
+
+def differing(what, first, made):
+    data, text = made
+    return [] if data is not None and data == first else [f"{what}: {'other bytes' if data else text[-200:]}"]
+
+
+def host_rows(place, models):
+    """The row of other hosts; where none can be had it is left out, and says so."""
+    if why := no_hosts():
+        print(f"not counted: {HOST_TITLE}: {why}", file=sys.stderr)
+        return []
+    bad, builds = [], 0
+    for model in all_models(place, models):
+        first, _ = build(place, model, 0)
+        for name in HOSTS:
+            for release in ((), ("setarch", "--uname-2.6")):
+                bad += differing(f"{model.name} on {name}", first, on_host(place, model, name, release))
+                builds += 1
+    return [(HOST_TITLE, builds, 0, bad)]
+
+
+def on_cpu(place, model, cpu):
+    engine = place.folder / "emulated.engine"
+    return built([emulator(), "-cpu", cpu, place.ingot, "build", model, "-o", engine], engine,
+                 {"PATH": "/usr/bin:/bin", "HOME": str(place.folder)})
+
+
+def cpu_rows(place, models):
+    """The row of other CPUs; where none can be emulated it is left out, and says so."""
+    if emulator() is None:
+        print(f"not counted: {CPU_TITLE}: there is no {EMULATORS[0]} (qemu-user)", file=sys.stderr)
+        return []
+    bad, builds = [], 0
+    for model in all_models(place, models):
+        first, _ = build(place, model, 0)
+        for cpu in CPUS:
+            bad += differing(f"{model.name} on {cpu}", first, on_cpu(place, model, cpu))
+            builds += 1
+    return [(CPU_TITLE, builds, 0, bad)]
+
+
+def all_models(place, models):
+    folded = [folded_model(place.folder / f"folded_{t.__name__}.onnx", t) for t in (numpy.float32, numpy.float64, numpy.float16)]
+    return [pathlib.Path(m) for m in models] + folded
+
+
 def rows(place, models, every):
     """Each model is built as often as there are environments, or more."""
-    models = [pathlib.Path(m) for m in models]
-    models += [folded_model(place.folder / f"folded_{t.__name__}.onnx", t) for t in (numpy.float32, numpy.float64, numpy.float16)]
+    models = all_models(place, models)
     for folder in (place.folder, *place.folder.parents):  # another user reads them
         if folder.stat().st_uid == os.geteuid() and folder != pathlib.Path("/"):
             folder.chmod(folder.stat().st_mode | 0o011)

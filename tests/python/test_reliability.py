@@ -58,6 +58,35 @@ def test_builds_are_repeated_exactly(place):
     assert builds == 4 * len(reliability_builds.ENVIRONMENTS) and bad == [], name
 
 
+def test_builds_on_another_host_are_the_same(place):
+    why = reliability_builds.no_hosts()
+    if why:
+        pytest.skip(f"no other host can be had here: {why}")
+    failed, text = reliability_builds.on_host(place, reliability.MODEL, "elsewhere", ("sh", "-c", "uname -n; echo /*; exit 3", "sh"))
+    name, folders = text.splitlines()
+    assert failed is None and name == "elsewhere", text
+    assert set(folders.split()) <= {f"/{f}" for f in ("bin", "dev", "etc", "lib", "lib64", "models", "opt", "out", "proc", "usr")}
+    [(_, builds, _, bad)] = reliability_builds.host_rows(place, [reliability.MODEL])
+    assert builds == 16 and bad == []
+
+
+def test_builds_on_another_cpu_are_the_same(place):
+    if reliability_builds.emulator() is None:
+        pytest.skip("there is no qemu-x86_64 (qemu-user), which emulates other CPUs")
+    [(_, builds, _, bad)] = reliability_builds.cpu_rows(place, [reliability.MODEL])
+    assert builds == 12 and bad == []
+
+
+def test_other_bytes_of_another_host_are_found(place, monkeypatch):
+    made = iter(range(1000))
+    monkeypatch.setattr(reliability_builds, "no_hosts", lambda: "")
+    monkeypatch.setattr(reliability_builds, "build", lambda *_: (b"same", ""))
+    monkeypatch.setattr(reliability_builds, "on_host", lambda *_: [(b"same", ""), (b"other", ""), (None, "no such host")][min(next(made), 2)])
+    [(_, builds, _, bad)] = reliability_builds.host_rows(place, [reliability.MODEL])
+    assert builds == 16 and len(bad) == 15
+    assert bad[:2] == [f"{reliability.MODEL.name} on elsewhere: other bytes", f"{reliability.MODEL.name} on {reliability_builds.HOSTS[1]}: no such host"]
+
+
 def test_other_bytes_are_found(place, monkeypatch):
     made = iter(range(1000))
     monkeypatch.setattr(reliability_builds, "build", lambda *_: (b"same" if next(made) != 5 else b"other", ""))
@@ -119,7 +148,8 @@ def test_the_page_counts_as_much_as_was_promised():
     """The numbers of the classes with a goal: kills, locks, processes, sampled bits, contexts."""
     text = reliability.PAGE.read_text()
     for title, least in (("killed at a random moment", 1000), ("hold a kernel's lock", 500), ("compiled once", 8 * 200 * 50),
-                         ("sampled bit of the rest", 100_000), ("nothing is left", 20_000), ("the same bytes", 100),
+                         ("sampled bit of the rest", 100_000), ("nothing is left", 20_000), ("less of the CPU: the same bytes", 100),
+                         ("built on other hosts", 16), ("built on other CPUs", 12),
                          ("40 ONNX models cut", 10_000), ("change places while", 40_000), ("outputs of commands", 24),
                          ("misuse of the Python API", 60), ("malformed ONNX files", 80)):
         counts = [int(line.split("|")[2].replace(",", "")) for line in text.splitlines() if title in line]
