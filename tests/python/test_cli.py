@@ -330,7 +330,8 @@ def test_numbers_of_threads_are_checked(count, engine):
 
 
 def test_a_full_stdout_is_an_error(engine):
-    for command in (["inspect", engine], ["run", engine, "--device=cpu"], ["trtexec", f"--loadEngine={engine}"]):
+    for command in (["inspect", engine], ["run", engine, "--device=cpu"], ["trtexec", f"--loadEngine={engine}"], ["--help"],
+                    ["--version"], ["build", "--help"], ["trtexec", "--help"]):
         with open("/dev/full", "w") as full:
             done = subprocess.run([str(ingot.binary()), *map(str, command)], stdout=full, stderr=subprocess.PIPE,
                                   text=True, timeout=120, check=False)

@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <map>
+#include <sstream>
 
 namespace ingot::tool {
 
@@ -130,7 +131,10 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv,
         app.parse(argc, argv);
     } catch (const CLI::ParseError& e) {
         if (e.get_exit_code() == 0) {
-            return app.exit(e);
+            std::ostringstream text; // stdout is where a failure to write is noticed
+            int code = app.exit(e, text, text);
+            std::fputs(text.str().c_str(), stdout);
+            return code;
         }
         return usage_error(line.command, e.what() + hint(line.command, commands, argc, argv));
     }
