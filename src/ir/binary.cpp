@@ -80,6 +80,7 @@ private:
             b.raw(s);
         });
     }
+    uint64_t expression(const Expr& e);
     uint64_t size(const Dim& d);
     uint64_t type(const Type& t);
     uint64_t layout(const OpDef& def, const FieldList& fields);
@@ -95,7 +96,7 @@ private:
     void field(Bytes& b, const std::string* v) { b.varint(string(*v)); }
     void field(Bytes& b, const DType* v) { b.byte(static_cast<uint8_t>(*v)); }
     void field(Bytes& b, const Dim* v) { b.varint(size(*v)); }
-    void field(Bytes& b, const Expr* v) { b.varint(string(to_text(*v))); }
+    void field(Bytes& b, const Expr* v) { b.varint(expression(*v)); }
     template <class T>
     void field(Bytes& b, const std::vector<T>* v) {
         b.varint(v->size());
@@ -111,11 +112,25 @@ private:
         }
     }
 
+    struct Hash {
+        size_t operator()(const Expr& e) const { return hash_of(e); }
+    };
+
     const StoreTensor& store_;
     Table strings_, sizes_, types_, layouts_;
+    std::unordered_map<Expr, uint64_t, Hash> expressions_; // the strings of their texts
+    std::unordered_map<const OpDef*, uint64_t> defs_;      // their layouts
     const Type* last_type_ = nullptr; // of a graph that is being written, with its number
     uint64_t last_number_ = 0;
 };
+
+uint64_t Writer::expression(const Expr& e) {
+    auto [at, fresh] = expressions_.try_emplace(e);
+    if (fresh) {
+        at->second = string(to_text(e));
+    }
+    return at->second;
+}
 
 uint64_t Writer::size(const Dim& d) {
     std::string text = to_text(d);
@@ -144,14 +159,18 @@ uint64_t Writer::type(const Type& t) {
 }
 
 uint64_t Writer::layout(const OpDef& def, const FieldList& fields) {
-    return layouts_.index(std::string(def.name), [&](Bytes& b) {
-        b.varint(string(std::string(def.name)));
-        b.varint(fields.fields.size());
-        for (const auto& [name, pointer] : fields.fields) {
-            b.varint(string(std::string(name)));
-            b.byte(static_cast<uint8_t>(pointer.index()));
-        }
-    });
+    auto [at, fresh] = defs_.try_emplace(&def);
+    if (fresh) {
+        at->second = layouts_.index(std::string(def.name), [&](Bytes& b) {
+            b.varint(string(std::string(def.name)));
+            b.varint(fields.fields.size());
+            for (const auto& [name, pointer] : fields.fields) {
+                b.varint(string(std::string(name)));
+                b.byte(static_cast<uint8_t>(pointer.index()));
+            }
+        });
+    }
+    return at->second;
 }
 
 void Writer::shape(Bytes& b, const Shape& s) {

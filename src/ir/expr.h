@@ -74,6 +74,9 @@ Expr parse_expr(std::string_view text);
 /// Checks types, arities, order and, given them, stored input types. Errors: InvalidArgument.
 void verify(const Expr& e, std::span<const DType> inputs);
 
+/// For tables of expressions.
+uint64_t hash_of(const Expr& e);
+
 /// Whether the result changes little where inputs that are floats do: no comparison, rounding or
 /// conversion to integers reads one.
 bool is_smooth(const Expr& e);

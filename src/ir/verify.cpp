@@ -4,6 +4,8 @@
 #include "base/interrupt.h"
 #include "ir/infer.h"
 
+#include <algorithm>
+
 namespace ingot {
 
 namespace {
@@ -14,6 +16,7 @@ struct Verifier {
     ErrorCode code;
     bool types_too;
     InferredTypes* known;
+    std::vector<Type>* operands;       // of one node; keeps its memory
     using Defined = std::vector<bool>; // by value
 
     void graph(const Graph& g, SymbolSet defined, int depth) const {
@@ -88,12 +91,12 @@ struct Verifier {
     }
 
     void types(const Graph& g, const Node& n) const {
-        std::vector<Type> in;
-        in.reserve(n.inputs.size());
-        for (Value v : n.inputs) {
-            in.push_back(g.type(v));
+        std::vector<Type>& in = *operands;
+        in.resize(std::max(in.size(), n.inputs.size()));
+        for (size_t i = 0; i < n.inputs.size(); ++i) {
+            in[i] = g.type(n.inputs[i]);
         }
-        std::vector<Type> out = infer(n, in);
+        std::vector<Type> out = infer(n, std::span(in).first(n.inputs.size()));
         require(out.size() == n.outputs.size(), code, "has ", n.outputs.size(),
                 " results, inference gives ", out.size());
         for (size_t i = 0; i < out.size(); ++i) {
@@ -133,12 +136,14 @@ struct Verifier {
 
 void verify(const Graph& g, ErrorCode code) {
     InferredTypes known;
-    Verifier{code, true, &known}.graph(g, {}, 0);
+    std::vector<Type> operands;
+    Verifier{code, true, &known, &operands}.graph(g, {}, 0);
 }
 
 void verify_names(const Graph& g, ErrorCode code) {
     InferredTypes known;
-    Verifier{code, false, &known}.graph(g, {}, 0);
+    std::vector<Type> operands;
+    Verifier{code, false, &known, &operands}.graph(g, {}, 0);
 }
 
 } // namespace ingot

@@ -12,6 +12,7 @@ namespace {
 
 Expr unary_expr(ExprOp op, DType t) {
     Expr e;
+    e.code.reserve(2);
     e.op(op, e.in(0, t));
     return e;
 }
@@ -87,6 +88,7 @@ Value binary(Graph& g, ExprOp op, Value a, Value b) {
     same_dtype(g, op, a, b);
     DType t = g.type(a).dtype;
     Expr e;
+    e.code.reserve(3);
     int x = e.in(0, t);
     int y = e.in(a == b ? 0 : 1, t);
     e.op(op, x, y);
