@@ -29,6 +29,9 @@ int64_t GraphWalk::opset(const Node& node) const {
 }
 
 const FunctionProto* GraphWalk::function(const Node& node) const {
+    if (model_.functions.empty()) {
+        return nullptr;
+    }
     auto it = model_.functions.find({node.domain, node.op_type, node.overload});
     return it == model_.functions.end() ? nullptr : &it->second;
 }
@@ -59,9 +62,16 @@ void GraphWalk::take_initializers(const Graph& source) {
 }
 
 void GraphWalk::take_inputs(const Graph& source) {
+    std::unordered_set<std::string_view> fixed;
+    for (const Tensor& t : source.initializers) {
+        fixed.insert(t.name);
+    }
+    for (const SparseTensor& t : source.sparse_initializers) {
+        fixed.insert(t.values.name);
+    }
     for (const ValueInfo& info : source.inputs) {
-        if (find(info.name) == Lookup::Found) {
-            continue; // an initializer
+        if (fixed.contains(info.name)) {
+            continue;
         }
         try {
             add_input(info);

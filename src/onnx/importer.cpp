@@ -70,8 +70,8 @@ ImportResult Import::run() {
     ImportResult result{ingot::Graph(model_.graph.name.empty() ? "main" : model_.graph.name), {}};
     Scope scope(*this, model_, model_.opset_imports, result.graph);
     current_ = &scope;
+    scope.take_inputs(model_.graph); // first, so that passes can share what they leave alone
     scope.take_initializers(model_.graph);
-    scope.take_inputs(model_.graph);
     take_nodes(scope, model_.graph);
     if (options_.observe) {
         options_.observe(model_.graph, result.graph, scope.names);
@@ -132,9 +132,10 @@ Lookup Scope::find(const std::string& name, Value& out) {
 
 void Scope::check_node(const Node& node, size_t index) {
     for (const std::string& name : node.outputs) {
-        require(name.empty() || !names.contains(name), ErrorCode::InvalidModel,
-                describe(node, index, opset(node)), ": output '", name,
-                "' has been defined before");
+        if (!name.empty() && names.contains(name)) {
+            fail(ErrorCode::InvalidModel, describe(node, index, opset(node)), ": output '", name,
+                 "' has been defined before");
+        }
     }
 }
 
@@ -298,6 +299,7 @@ std::string Import::take_refusals(size_t before) {
 
 Values Import::call(Scope& scope, const Node& node) {
     Values inputs;
+    inputs.reserve(node.inputs.size());
     for (const std::string& name : node.inputs) {
         inputs.push_back(name.empty() ? Value{} : scope.names.at(name));
     }
@@ -443,20 +445,21 @@ Dim dim_from_param(std::string_view param) {
 }
 
 const ImporterRow* find_importer(std::string_view domain, std::string_view type, int64_t opset) {
-    static const auto by_name = [] {
-        std::unordered_map<std::string, std::vector<const ImporterRow*>> m;
+    static const auto by_type = [] {
+        std::unordered_map<std::string_view, std::vector<const ImporterRow*>> m;
         for (const ImporterTable* table : all_importers()) {
             for (const ImporterRow& row : *table) {
-                m[str(row.domain, ":", row.type)].push_back(&row);
+                m[row.type].push_back(&row);
             }
         }
         return m;
     }();
-    auto it = by_name.find(str(is_default_domain(domain) ? std::string_view() : domain, ":", type));
+    domain = is_default_domain(domain) ? std::string_view() : domain;
+    auto it = by_type.find(type);
     const ImporterRow* best = nullptr;
-    for (size_t i = 0; it != by_name.end() && i < it->second.size(); ++i) {
+    for (size_t i = 0; it != by_type.end() && i < it->second.size(); ++i) {
         const ImporterRow* row = it->second[i];
-        if (row->since <= opset && opset <= row->until &&
+        if (row->domain == domain && row->since <= opset && opset <= row->until &&
             (best == nullptr || best->since < row->since)) {
             best = row;
         }
