@@ -63,12 +63,12 @@ Value Graph::add_input(std::string name, Type type) {
 
 std::vector<Type> Graph::infer(const OpDef& def, const std::shared_ptr<const void>& attrs,
                                std::span<const Value> inputs) {
-    std::vector<Type> types;
-    types.reserve(inputs.size());
-    for (Value v : inputs) {
-        types.push_back(type(v));
+    Store& s = own();
+    s.operands.resize(std::max(s.operands.size(), inputs.size()));
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        s.operands[i] = type(inputs[i]);
     }
-    return infer_types(def, attrs.get(), types, own().inferred);
+    return infer_types(def, attrs.get(), std::span(s.operands).first(inputs.size()), s.inferred);
 }
 
 Values Graph::add(const OpDef& def, std::shared_ptr<const void> attrs,
@@ -77,6 +77,7 @@ Values Graph::add(const OpDef& def, std::shared_ptr<const void> attrs,
     std::vector<HostRef> host;
     if (def.host != nullptr) {
         std::vector<HostRef> in;
+        in.reserve(inputs.size());
         for (Value v : inputs) {
             in.push_back(this->host(v));
         }
@@ -114,6 +115,7 @@ Values Graph::append(const OpDef& def, std::shared_ptr<const void> attrs,
     }
     s.nodes.push_back(std::move(n));
     ++node_count_;
+    is_live_ = false;
     return s.nodes.back().outputs;
 }
 
@@ -142,6 +144,18 @@ bool Graph::shares_all(const Graph& other) const {
            name_ == other.name_;
 }
 
+bool Graph::share_next(const Graph& from, const Node& n) {
+    if (!(store_ == from.store_) || node_count_ >= from.node_count_ ||
+        &n != &store_->nodes[node_count_] ||
+        (!n.outputs.empty() && n.outputs[0].id != value_count_)) {
+        return false;
+    }
+    ++node_count_;
+    value_count_ += n.outputs.size();
+    is_live_ = false;
+    return true;
+}
+
 /// Whether the node follows the last one in the store that both share.
 bool Graph::is_next(const Graph& from, const Node& n, std::span<const Value> inputs) const {
     return store_ == from.store_ && node_count_ < from.node_count_ &&
@@ -167,8 +181,7 @@ Values Graph::add_copy(const Graph& from, const Node& n, std::shared_ptr<const v
         return add(*n.def, std::move(attrs), inputs);
     }
     if (is_next(from, n, inputs)) {
-        ++node_count_;
-        value_count_ += n.outputs.size();
+        share_next(from, n);
         return n.outputs;
     }
     std::vector<ValueData> results;

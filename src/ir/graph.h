@@ -64,6 +64,9 @@ public:
     /// else was added, both graphs share the node and the names of its results.
     Values add_copy(const Graph& from, const Node& n, std::shared_ptr<const void> attrs,
                     std::span<const Value> inputs);
+    /// Where `n` follows this graph's last node in the store that `from` shares, appends it as it
+    /// is: nothing is compared or copied. The caller has kept all nodes of `from` before it.
+    bool share_next(const Graph& from, const Node& n);
     void add_output(std::string name, Value v);
 
     const std::string& name() const { return name_; }
@@ -92,6 +95,10 @@ public:
     /// The constant tensor behind v when a constant node produces it, else null.
     const Tensor* constant(Value v) const;
 
+    /// Whether all nodes were found to be of use (dead_code), and none was added since.
+    bool is_live() const { return is_live_; }
+    void set_live() { is_live_ = true; }
+
     /// New nodes get this name until it changes.
     void set_origin(std::string name) { origin_ = std::move(name); }
     const std::string& origin() const { return origin_; }
@@ -113,6 +120,7 @@ private:
         std::vector<Node> nodes;
         StableVector<ValueData> values; // references from type() stay valid while nodes are added
         std::unordered_map<std::string, std::vector<Type>> inferred; // composites, by key
+        std::vector<Type> operands; // of the node that is being added; keeps its memory
         std::atomic<size_t> users{1};
     };
     /// Counts the graphs that share a store. (shared_ptr::use_count does not order what another
@@ -166,6 +174,7 @@ private:
     StoreRef store_; // null after a move
     size_t node_count_ = 0;
     size_t value_count_ = 0;
+    bool is_live_ = false;
     Values inputs_;
     Values outputs_;
     std::vector<std::string> output_names_;

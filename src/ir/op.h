@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <type_traits>
 
 namespace ingot {
 
@@ -82,6 +83,8 @@ struct OpDef {
     std::shared_ptr<void> (*make)();
     std::shared_ptr<void> (*copy)(const void* attrs);
     void (*visit)(void* attrs, AttrVisitor& v);
+    bool has_bodies = false;       // an attribute is a graph
+    bool declares_symbols = false; // an attribute is `count` or `symbols` (ir/rewrite.h)
 
     /// Primitives. Errors: InvalidModel with got and expected.
     std::vector<Type> (*infer)(const void* attrs, std::span<const Type> in) = nullptr;
@@ -99,7 +102,7 @@ namespace detail {
 
 template <class A>
 OpDef base_def(std::string_view name, OpFacts facts) {
-    return {
+    OpDef d = {
         name, facts, [] { return std::static_pointer_cast<void>(std::make_shared<A>()); },
         [](const void* a) {
             return std::static_pointer_cast<void>(std::make_shared<A>(*static_cast<const A*>(a)));
@@ -107,6 +110,14 @@ OpDef base_def(std::string_view name, OpFacts facts) {
         [](void* a, AttrVisitor& v) {
             A::fields(*static_cast<A*>(a), [&v](std::string_view n, auto& f) { v.field(n, f); });
         }};
+    A attrs{};
+    A::fields(attrs, [&d](std::string_view n, auto& f) {
+        using Field = std::remove_cvref_t<decltype(f)>;
+        d.has_bodies |= std::is_same_v<Field, GraphRef>;
+        d.declares_symbols |= (n == "count" && std::is_same_v<Field, Dim>) ||
+                              (n == "symbols" && std::is_same_v<Field, Dims>);
+    });
+    return d;
 }
 
 } // namespace detail

@@ -128,7 +128,7 @@ std::shared_ptr<const void> substitute(const Node& n, const SymbolMap& symbols) 
 
 bool has_bodies(const Graph& g) {
     for (const Node& n : g.nodes()) {
-        if (!bodies(n).empty()) {
+        if (n.def->has_bodies && !bodies(n).empty()) {
             return true;
         }
     }
@@ -143,12 +143,18 @@ std::shared_ptr<const void> map_attrs(const OpDef& def, const void* attrs, const
 }
 
 std::vector<GraphRef> bodies(const Node& n) {
+    if (!n.def->has_bodies) {
+        return {};
+    }
     BodyCollector c;
     visit_attrs(*n.def, n.attrs.get(), c);
     return std::move(c.out);
 }
 
 SymbolSet declared_symbols(const Node& n) {
+    if (!n.def->declares_symbols) {
+        return {};
+    }
     DeclarationCollector c;
     visit_attrs(*n.def, n.attrs.get(), c);
     return std::move(c.out);
@@ -165,16 +171,33 @@ SymbolSet input_symbols(const Graph& g) {
 }
 
 Rewriter::Rewriter(const Graph& from)
-    : from_(from), out_(from.without_nodes()), map_(from.value_count()) {
-    for (size_t i = 0; i < from.inputs().size(); ++i) {
-        map_[from.inputs()[i].id] = out_.inputs()[i];
+    : from_(from), out_(from.without_nodes()), known_(from.inputs().size()) {
+    if (from.inputs() != out_.inputs()) {
+        is_same_ = false;
+        map_.resize(from.value_count());
+        for (size_t i = 0; i < from.inputs().size(); ++i) {
+            map_[from.inputs()[i].id] = out_.inputs()[i];
+        }
     }
 }
 
+/// From here on, values may be others than before.
+void Rewriter::differ() {
+    is_same_ = false;
+    map_.resize(from_.value_count());
+    for (size_t i = 0; i < known_; ++i) {
+        map_[i] = Value{static_cast<uint32_t>(i)};
+    }
+}
+
+void Rewriter::know_results(const Node& n) {
+    known_ = n.outputs.empty() ? known_ : n.outputs.back().id + size_t{1};
+}
+
 Value Rewriter::mapped(Value old) const {
-    CHECK(old.id < map_.size() && map_[old.id].valid(), "value ", old.id, " of graph '",
+    CHECK(old.id < from_.value_count() && is_mapped(old), "value ", old.id, " of graph '",
           from_.name(), "' has not been rewritten");
-    return map_[old.id];
+    return is_same_ ? old : map_[old.id];
 }
 
 Values Rewriter::mapped(std::span<const Value> old) const {
@@ -206,8 +229,28 @@ Values Rewriter::copy(const Node& n) {
     return copy(n, mapped(n.inputs));
 }
 
+bool Rewriter::share(const Node& n) {
+    if (!is_same_ || !out_.share_next(from_, n)) {
+        return false;
+    }
+    shared_ = &n;
+    return true;
+}
+
+bool Rewriter::keep(const Node& n) {
+    if (!share(n)) {
+        return false;
+    }
+    check_interrupt(); // most passes do nothing else over all nodes
+    know_results(n);
+    return true;
+}
+
 Values Rewriter::copy(const Node& n, std::span<const Value> in) {
-    out_.set_origin(n.name);
+    out_.set_origin(n.name); // of what callers add too
+    if (std::equal(in.begin(), in.end(), n.inputs.begin(), n.inputs.end()) && share(n)) {
+        return n.outputs;
+    }
     Values made = out_.add_copy(from_, n, mapped_attrs(n), in);
     shared_ = !made.empty() && out_.producer(made[0]) == &n ? &n : nullptr;
     return made;
@@ -224,7 +267,15 @@ void Rewriter::carry(Value from, Value to) {
 }
 
 void Rewriter::replace(const Node& n, std::span<const Value> by) {
-    check_interrupt(); // most passes do nothing else over all nodes
+    check_interrupt();
+    if (is_same_ && shared_ == &n &&
+        std::equal(by.begin(), by.end(), n.outputs.begin(), n.outputs.end())) {
+        know_results(n);
+        return;
+    }
+    if (is_same_) {
+        differ();
+    }
     CHECK(by.size() == n.outputs.size(), "node '", n.name, "' (", n.def->name, ") has ",
           n.outputs.size(), " results, replaced by ", by.size());
     for (size_t i = 0; i < by.size(); ++i) {
@@ -253,6 +304,9 @@ void Rewriter::replace_symbol(std::string_view name, const Dim& by) {
     if (target.symbol_name() == name) {
         return;
     }
+    if (is_same_) {
+        differ();
+    }
     SymbolMap one;
     one.emplace(std::string(name), target);
     for (auto& [symbol, dim] : symbols_) {
@@ -265,16 +319,23 @@ Graph Rewriter::finish() {
     for (size_t i = 0; i < from_.outputs().size(); ++i) {
         out_.add_output(from_.output_names()[i], mapped(from_.outputs()[i]));
     }
+    if (from_.is_live() && out_.shares_all(from_)) {
+        out_.set_live();
+    }
     return std::move(out_);
 }
 
 Graph rewrite(const Graph& g, const Rule& rule) {
     Rewriter r(g);
     for (const Node& n : g.nodes()) {
-        Values in = r.mapped(n.inputs);
+        const Values mapped = r.is_same() ? Values() : r.mapped(n.inputs);
+        const std::span<const Value> in = r.is_same() ? n.inputs : mapped;
         r.out().set_origin(n.name);
-        std::optional<Values> by = rule(r, n, in);
-        r.replace(n, by ? *by : r.copy(n, in));
+        if (std::optional<Values> by = rule(r, n, in)) {
+            r.replace(n, *by);
+        } else if (!r.keep(n)) {
+            r.replace(n, r.copy(n, in));
+        }
     }
     return r.finish();
 }
@@ -305,70 +366,6 @@ Graph rewrite_bodies(const Graph& g, const std::function<Graph(const Graph&)>& f
 Graph rewrite_all(const Graph& g, const std::function<Graph(const Graph&)>& f) {
     return has_bodies(g) ? f(rewrite_bodies(g, [&f](const Graph& b) { return rewrite_all(b, f); }))
                          : f(g);
-}
-
-namespace {
-
-// Which nodes are live; symbols keep alive the node that defines them. A node stands after what it
-// reads and after the definitions of its symbols, so one walk backwards finds all.
-std::vector<bool> live_nodes(const Graph& g) {
-    SymbolSet given = input_symbols(g);
-    std::map<std::string, size_t, std::less<>> definers;
-    for (size_t i = 0; i < g.nodes().size(); ++i) {
-        for (const std::string& s : declared_symbols(g.nodes()[i])) {
-            if (given.count(s) == 0) {
-                definers.emplace(s, i);
-            }
-        }
-    }
-    std::vector<bool> read(g.value_count(), false);
-    for (Value v : g.outputs()) {
-        read[v.id] = true;
-    }
-    std::vector<bool> live(g.nodes().size(), false);
-    for (size_t i = live.size(); i-- > 0;) {
-        const Node& n = g.nodes()[i];
-        bool is_read =
-            std::any_of(n.outputs.begin(), n.outputs.end(), [&](Value v) { return read[v.id]; });
-        live[i] = live[i] || is_read;
-        if (!live[i]) {
-            continue;
-        }
-        for (Value v : n.inputs) {
-            read[v.id] = true;
-        }
-        if (definers.empty()) {
-            continue;
-        }
-        SymbolSet mentioned;
-        collect_symbols(g, n, mentioned);
-        for (const std::string& s : mentioned) {
-            auto at = definers.find(s);
-            if (at != definers.end()) {
-                live[at->second] = true;
-            }
-        }
-    }
-    return live;
-}
-
-} // namespace
-
-Graph dead_code(const Graph& g) {
-    return rewrite_all(g, [](const Graph& one) {
-        std::vector<bool> live = live_nodes(one);
-        check_interrupt();
-        if (std::find(live.begin(), live.end(), false) == live.end()) {
-            return one;
-        }
-        Rewriter r(one);
-        for (size_t i = 0; i < live.size(); ++i) {
-            if (live[i]) {
-                r.replace(one.nodes()[i], r.copy(one.nodes()[i]));
-            }
-        }
-        return r.finish();
-    });
 }
 
 Graph expand_composites(const Graph& g,

@@ -48,13 +48,20 @@ public:
     /// The new value of an old one, which must have been written.
     Value mapped(Value old) const;
     Values mapped(std::span<const Value> old) const;
-    bool is_mapped(Value old) const { return map_[old.id].valid(); }
+    bool is_mapped(Value old) const { return is_same_ ? old.id < known_ : map_[old.id].valid(); }
+    /// Whether all nodes so far were kept: each value is the one that it was.
+    bool is_same() const { return is_same_; }
     bool has_replaced_symbols() const { return !symbols_.empty(); }
     /// The node with operands and attributes as they are in the new graph; no results.
     Node current(const Node& n) const;
     /// Appends the node with its operands mapped, or with the given ones.
     Values copy(const Node& n);
     Values copy(const Node& n, std::span<const Value> in);
+    /// copy() for free, where all nodes so far were kept and both graphs can share this one; its
+    /// results are then those that it has. False: nothing was done.
+    bool share(const Node& n);
+    /// share() and replace() by itself.
+    bool keep(const Node& n);
     /// Replaces the results of an old node. An invalid replacement requires that the result has no
     /// use. Errors: Internal when a type differs (apart from replaced symbols).
     void replace(const Node& n, std::span<const Value> by);
@@ -68,10 +75,14 @@ public:
 private:
     std::shared_ptr<const void> mapped_attrs(const Node& n) const;
     void carry(Value from, Value to);
+    void know_results(const Node& n);
+    void differ();
 
     const Graph& from_;
     Graph out_;
-    Values map_;
+    bool is_same_ = true;
+    size_t known_ = 0; // while it is the same: the number of values that are mapped, to themselves
+    Values map_;       // from then on
     SymbolMap symbols_;
     const Node* shared_ = nullptr; // the last copy, when both graphs share it
 };

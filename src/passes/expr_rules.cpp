@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/expr_rules.h"
 
+#include "base/hash.h"
 #include "passes/index_range.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <optional>
@@ -345,6 +347,26 @@ bool holds_all(DType wide, DType narrow) {
 
 Expr simplified(const Expr& e, std::span<const InputFacts> inputs, DType result) {
     return Simplifier(e, inputs, result).run();
+}
+
+const Expr& SimplifiedBodies::of(const Expr& e, std::span<const InputFacts> inputs, DType result) {
+    constexpr size_t most = 4096;
+    uint64_t h = mix(hash_of(e), static_cast<uint64_t>(result));
+    for (const InputFacts& i : inputs) {
+        h = mix(mix(h, static_cast<uint64_t>(i.dtype)), static_cast<uint64_t>(i.range.low));
+        h = mix(h, static_cast<uint64_t>(i.range.high));
+    }
+    if (entries_.size() >= most) {
+        entries_.clear();
+    }
+    Entry& entry = entries_[h];
+    bool is_known =
+        entry.from == e && entry.result == result &&
+        std::equal(inputs.begin(), inputs.end(), entry.inputs.begin(), entry.inputs.end());
+    if (!is_known || e.code.empty()) {
+        entry = {e, {inputs.begin(), inputs.end()}, result, simplified(e, inputs, result)};
+    }
+    return entry.to;
 }
 
 } // namespace ingot::passes

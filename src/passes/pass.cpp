@@ -59,7 +59,7 @@ Graph with_result_sizes(Graph now, const Graph& before) {
 }
 
 bool is_open(const Node& n) {
-    return !n.is(fused_def) && !bodies(n).empty();
+    return n.def->has_bodies && !n.is(fused_def) && !bodies(n).empty();
 }
 
 bool has_open_bodies(const Graph& g) {
@@ -122,6 +122,8 @@ Graph run_passes(std::span<const Pass* const> list, const Graph& g,
             now = std::move(made);
             nodes = count_nodes(now);
             idle.clear();
+        } else if (made.is_live()) {
+            now.set_live();
         }
         idle.insert(&pass);
         if ((changed || !is_verified) && (options.verify || all_are_verified())) {

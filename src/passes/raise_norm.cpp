@@ -363,7 +363,9 @@ const Pass raise_norm = {"raise_norm", "recognise layer, RMS, group and instance
                                                             {&map_def, into_layer_norm},
                                                             {&map_def, scale_of_groups},
                                                             {&map_def, bias_of_groups}};
-                             return apply_rules(g, Rules(rows));
+                             return apply_rules(
+                                 g, Rules(rows),
+                                 {&reduce_def, &ops::layer_norm_def, &ops::group_norm_def});
                          },
                          false};
 

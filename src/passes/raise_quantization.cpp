@@ -4,6 +4,7 @@
 #include "passes/passes.h"
 #include "passes/raise.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -303,13 +304,26 @@ std::optional<Values> raise_dequantize(Site& s) {
     return Values{ops::dequantize(g, {p.axis, 0, DType::F32}, *q, p.scale, p.zero)};
 }
 
+// Whether a map rounds or reads integers: without one there is nothing to raise.
+bool may_quantise(const Graph& g) {
+    return std::any_of(g.nodes().begin(), g.nodes().end(), [](const Node& n) {
+        if (!n.is(map_def)) {
+            return false;
+        }
+        const std::vector<ExprInstr>& code = n.as<Map>().body.code;
+        return std::any_of(code.begin(), code.end(), [](const ExprInstr& c) {
+            return c.op == ExprOp::Round || (c.op == ExprOp::In && is_integer(c.type));
+        });
+    });
+}
+
 } // namespace
 
 const Pass raise_quantization = {
     "raise_quantization", "recognise quantisation and its inverse",
     [](const Graph& g, const PassOptions&) {
         static const RuleRow rows[] = {{&map_def, raise_quantize}, {&map_def, raise_dequantize}};
-        return apply_rules(g, Rules(rows));
+        return may_quantise(g) ? apply_rules(g, Rules(rows)) : ingot::dead_code(g);
     },
     false};
 

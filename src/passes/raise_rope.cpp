@@ -386,7 +386,7 @@ const Pass raise_rope = {"raise_rope", "recognise rotary embeddings",
                              static const RuleRow rows[] = {{&map_def, sum_spelling},
                                                             {&concat_def, joined_spelling},
                                                             {&reshape_def, joined_spelling}};
-                             return apply_rules(g, Rules(rows));
+                             return apply_rules(g, Rules(rows), {&concat_def});
                          },
                          false};
 

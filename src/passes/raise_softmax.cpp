@@ -143,7 +143,7 @@ const Pass raise_softmax = {
     "raise_softmax", "recognise softmax and its logarithm",
     [](const Graph& g, const PassOptions&) {
         static const RuleRow rows[] = {{&map_def, log_of_softmax}, {&map_def, raise}};
-        return apply_rules(g, Rules(rows));
+        return apply_rules(g, Rules(rows), {&reduce_def, &ops::softmax_def});
     },
     false};
 

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "passes/expr_rules.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -22,7 +23,9 @@ void count_uses(const Rewriter& r, const Node& old, const std::vector<uint32_t>&
             continue;
         }
         Value now = r.mapped(v);
-        uses.resize(std::max<size_t>(uses.size(), now.id + size_t{1}), 0);
+        if (now.id >= uses.size()) {
+            uses.resize(now.id + size_t{1}, 0);
+        }
         uses[now.id] += old_uses[v.id];
     }
 }
@@ -33,6 +36,15 @@ public:
     explicit RulesByOp(std::span<const Rules> lists) : lists_(lists) {}
 
     std::span<const SiteRule> of(const OpDef& def) {
+        if (&def != last_) { // neighbours often have one op
+            last_ = &def;
+            of_last_ = found(def);
+        }
+        return of_last_;
+    }
+
+private:
+    std::span<const SiteRule> found(const OpDef& def) {
         auto [at, fresh] = rules_.try_emplace(&def);
         for (size_t i = 0; fresh && i < lists_.size(); ++i) {
             for (const RuleRow& row : lists_[i]) {
@@ -44,32 +56,43 @@ public:
         return at->second;
     }
 
-private:
     std::span<const Rules> lists_;
+    const OpDef* last_ = nullptr;
+    std::span<const SiteRule> of_last_;
     std::unordered_map<const OpDef*, std::vector<SiteRule>> rules_;
 };
 
-/// The results of the first rule that applies, else a copy.
-Values rewritten(Rewriter& r, const Node& n, std::span<const SiteRule> rules,
-                 const std::vector<uint32_t>& uses, bool& changed) {
+/// Writes the results of the first rule that applies, else a copy.
+void write(Rewriter& r, const Node& n, std::span<const SiteRule> rules,
+           const std::vector<uint32_t>& uses, SimplifiedBodies& bodies, bool& changed) {
     if (rules.empty()) {
-        return r.copy(n);
+        if (!r.keep(n)) {
+            r.replace(n, r.copy(n));
+        }
+        return;
     }
-    Site s(r, n, uses);
+    Site s(r, n, uses, bodies);
     r.out().set_origin(n.name);
     for (SiteRule rule : rules) {
         if (auto by = rule(s)) {
             changed = true;
-            return std::move(*by);
+            r.replace(n, *by);
+            return;
         }
     }
-    return s.copied();
+    r.replace(n, s.copied());
 }
 
 } // namespace
 
-Site::Site(Rewriter& r, const Node& old, const std::vector<uint32_t>& uses)
-    : r_(r), old_(old), n_(r.current(old)), uses_(uses) {}
+Site::Site(Rewriter& r, const Node& old, const std::vector<uint32_t>& uses,
+           SimplifiedBodies& bodies)
+    : r_(r), old_(old), n_(&old), uses_(uses), bodies_(bodies) {
+    if (!r.is_same()) {
+        current_ = r.current(old);
+        n_ = &*current_;
+    }
+}
 
 const Type& Site::result(size_t i) const {
     if (!r_.has_replaced_symbols()) {
@@ -83,15 +106,20 @@ const Type& Site::result(size_t i) const {
 }
 
 const Values& Site::copied() {
-    if (copied_.empty()) {
-        copied_ = r_.copy(old_, n_.inputs);
+    if (copied_ == nullptr) {
+        copied_ = &old_.outputs;
+        if (!r_.share(old_)) {
+            made_ = r_.copy(old_, n_->inputs);
+            copied_ = &made_;
+        }
     }
-    return copied_;
+    return *copied_;
 }
 
 Graph apply_rules(const Graph& g, std::span<const Rules> rules) {
     Graph now = g;
     RulesByOp by_op(rules);
+    SimplifiedBodies bodies;
     for (int round = 0; round < max_rounds; ++round) {
         bool any = std::any_of(now.nodes().begin(), now.nodes().end(),
                                [&](const Node& n) { return !by_op.of(*n.def).empty(); });
@@ -101,13 +129,14 @@ Graph apply_rules(const Graph& g, std::span<const Rules> rules) {
         bool changed = false;
         std::vector<uint32_t> old_uses = use_counts(now);
         std::vector<uint32_t> uses;
+        uses.reserve(old_uses.size());
         for (Value v : now.inputs()) {
             uses.push_back(old_uses[v.id]);
         }
         Rewriter r(now);
         for (const Node& n : now.nodes()) {
             with_place([&] { return str("node '", n.name, "' (", n.def->name, ")"); },
-                       [&] { r.replace(n, rewritten(r, n, by_op.of(*n.def), uses, changed)); });
+                       [&] { write(r, n, by_op.of(*n.def), uses, bodies, changed); });
             count_uses(r, n, old_uses, uses);
         }
         now = dead_code(r.finish());
@@ -118,6 +147,16 @@ Graph apply_rules(const Graph& g, std::span<const Rules> rules) {
     log(LogLevel::Warning, "simplification of graph '", g.name(), "' stopped after ", max_rounds,
         " rounds");
     return now;
+}
+
+Graph apply_rules(const Graph& g, Rules rules, std::initializer_list<const OpDef*> needed) {
+    auto is_needed = [&needed](const Node& n) {
+        return std::find(needed.begin(), needed.end(), n.def) != needed.end();
+    };
+    if (needed.size() > 0 && std::none_of(g.nodes().begin(), g.nodes().end(), is_needed)) {
+        return dead_code(g);
+    }
+    return apply_rules(g, std::span<const Rules>(&rules, 1));
 }
 
 } // namespace ingot::passes

@@ -59,10 +59,32 @@ int append_constant(Expr& e, const Tensor& t) {
                                : e.constant_i64(t.dtype(), t.get_i64(0));
 }
 
+// Whether the map reads each operand, none is a scalar constant, and no two are the same.
+bool reads_all_once(const Site& s) {
+    constexpr size_t most = 64; // operands
+    uint64_t read = 0;
+    for (const ExprInstr& c : s.as<Map>().body.code) {
+        read |= c.op == ExprOp::In && static_cast<size_t>(c.args[0]) < most
+                    ? uint64_t{1} << c.args[0]
+                    : 0;
+    }
+    for (size_t i = 0; i < s.input_count(); ++i) {
+        if (i >= most || (read >> i & 1) == 0 || scalar_constant(s, s.in(i)) != nullptr ||
+            std::find(s.inputs().begin(), s.inputs().begin() + static_cast<int64_t>(i), s.in(i)) !=
+                s.inputs().begin() + static_cast<int64_t>(i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 // Scalar constants move into the body; unread operands are removed; equal ones are merged. The
 // result is broadcast where a removed operand set the shape.
 std::optional<Values> compact_inputs(Site& s) {
     const Map& m = s.as<Map>();
+    if (reads_all_once(s)) {
+        return std::nullopt;
+    }
     std::vector<bool> read(s.input_count(), false);
     for (const ExprInstr& c : m.body.code) {
         if (c.op == ExprOp::In) {
@@ -119,6 +141,10 @@ Value peeled(const Site& s, Value v) {
 // Reads operands without materialising broadcasts and exact conversions.
 std::optional<Values> absorb_operands(Site& s) {
     const Map& m = s.as<Map>();
+    if (std::all_of(s.inputs().begin(), s.inputs().end(),
+                    [&s](Value v) { return peeled(s, v) == v; })) {
+        return std::nullopt;
+    }
     Values in(s.inputs().begin(), s.inputs().end());
     bool changed = false;
     for (Value& v : in) {
@@ -157,12 +183,13 @@ std::optional<Values> composed(Site& s, size_t i) {
         return k == i ? e.cast(e.inline_expr(inner.body, std::array{x}), inner.dtype) : x;
     });
     std::vector<InputFacts> facts;
+    facts.reserve(in.size());
     for (Value v : in) {
         facts.push_back({s.g().type(v).dtype, any_integer});
     }
-    body = simplified(body, facts, m.dtype);
-    bool shorter = body.code.size() <= m.body.code.size();
-    return shorter ? std::optional(made(s, std::move(body), in)) : std::nullopt;
+    const Expr& simple = s.bodies().of(body, facts, m.dtype);
+    bool shorter = simple.code.size() <= m.body.code.size();
+    return shorter ? std::optional(made(s, simple, in)) : std::nullopt;
 }
 
 // Functions of functions that shorten together: double negations, nested clamps.
@@ -186,23 +213,24 @@ std::optional<Values> simplify_body(Site& s) {
     const Map& m = s.as<Map>();
     bool compares = compares_integers(m.body);
     std::vector<InputFacts> in;
+    in.reserve(s.input_count());
     for (size_t i = 0; i < s.input_count(); ++i) {
         Interval range = compares ? value_range(s.g(), s.in(i)) : any_integer;
         in.push_back({s.in_type(i).dtype, range});
     }
-    Expr body = simplified(m.body, in, m.dtype);
+    const Expr& body = s.bodies().of(m.body, in, m.dtype);
     if (body == m.body) {
         return std::nullopt;
     }
-    return made(s, std::move(body), Values(s.inputs().begin(), s.inputs().end()));
+    return made(s, body, Values(s.inputs().begin(), s.inputs().end()));
 }
 
 // Comparisons of indices with equal results everywhere.
 std::optional<Values> decide_comparisons(Site& s) {
-    Expr body = s.as<Map>().body;
-    if (!compares_integers(body)) {
+    if (!compares_integers(s.as<Map>().body)) {
         return std::nullopt;
     }
+    Expr body = s.as<Map>().body;
     bool changed = false;
     auto known = decided_comparisons(s.g(), body, s.inputs(), s.result().dims);
     for (size_t i = 0; i < known.size(); ++i) {
@@ -217,12 +245,20 @@ std::optional<Values> decide_comparisons(Site& s) {
     return made(s, std::move(body), Values(s.inputs().begin(), s.inputs().end()));
 }
 
+bool none_is_from(const Site& s, const OpDef& def) {
+    return std::none_of(s.inputs().begin(), s.inputs().end(),
+                        [&](Value v) { return s.produced(v, def) != nullptr; });
+}
+
 bool is_one_element(const Dims& dims) {
     return std::all_of(dims.begin(), dims.end(), [](const Dim& d) { return d.is_const(1); });
 }
 
 // Computes a function of one repeated operand, or of repeated scalars, before the repetition.
 std::optional<Values> repeat_later(Site& s) {
+    if (none_is_from(s, broadcast_def)) {
+        return std::nullopt;
+    }
     Values in(s.inputs().begin(), s.inputs().end());
     bool repeated = false;
     for (Value& v : in) {
@@ -279,6 +315,9 @@ size_t common_tail(const Dims& a, const Dims& b) {
 // Operands flattened from one shape are read in that shape and the result is flattened, so that
 // flattening moves towards its inverse. Other operands must not vary along flattened axes.
 std::optional<Values> flatten_later(Site& s) {
+    if (none_is_from(s, reshape_def)) {
+        return std::nullopt;
+    }
     const Dims result = s.result().dims;
     Values in(s.inputs().begin(), s.inputs().end());
     std::optional<Dims> from;

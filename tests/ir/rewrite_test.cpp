@@ -65,6 +65,80 @@ TEST(Rewrite, AChangeLeavesTheOldGraphAsItWas) {
     }
 }
 
+TEST(Rewrite, ValuesAreTheirOwnUntilTheFirstDifference) {
+    Graph g = rewrite(test::primitives_graph(), [](Rewriter&, const Node&, std::span<const Value>) {
+        return std::optional<Values>();
+    });
+    for (size_t at = 0; at < g.nodes().size(); ++at) {
+        Rewriter r(g);
+        for (size_t i = 0; i < g.nodes().size(); ++i) {
+            const Node& n = g.nodes()[i];
+            EXPECT_EQ(r.is_same(), i <= at);
+            EXPECT_EQ(r.share(n) && i != at, i < at);
+            if (i != at) {
+                r.replace(n, i < at ? n.outputs : r.copy(n));
+            } else { // as rules do that have looked at the copy
+                r.out().set_origin(n.name);
+                r.replace(n, r.out().add(*n.def, n.attrs, r.mapped(n.inputs)));
+            }
+            for (Value v : n.outputs) {
+                EXPECT_TRUE(r.is_mapped(v));
+                EXPECT_EQ(r.mapped(v) == v, i < at);
+            }
+        }
+        Graph out = r.finish();
+        verify(out);
+        if (declared_symbols(g.nodes()[at]).empty()) { // a first definition is never dead
+            EXPECT_EQ(full(dead_code(out)), full(dead_code(g))) << at;
+        }
+    }
+}
+
+TEST(Rewrite, WhatFollowsACopyHasItsOrigin) {
+    Graph g = dead_code(test::primitives_graph());
+    Rewriter r(g);
+    for (const Node& n : g.nodes()) {
+        r.replace(n, r.copy(n));
+        EXPECT_EQ(r.out().origin(), n.name);
+    }
+}
+
+TEST(Rewrite, WhatIsNotYetWrittenHasNoValue) {
+    Graph g = parse_graph("graph a(%x: f32[2]) { %y = reshape(%x) {dims=[2]}\n"
+                          "%z = reshape(%y) {dims=[2,1]} return %z }",
+                          ops_only);
+    Rewriter r(g);
+    EXPECT_TRUE(r.is_same() && r.is_mapped(g.inputs()[0]));
+    EXPECT_FALSE(r.is_mapped(g.nodes()[0].outputs[0]));
+    EXPECT_TRUE(r.share(g.nodes()[0]));
+    EXPECT_FALSE(r.is_mapped(g.nodes()[0].outputs[0])) << "a rule may still replace it";
+    EXPECT_FALSE(r.share(g.nodes()[0])) << "it is there";
+    r.replace(g.nodes()[0], r.out().inputs());
+    EXPECT_FALSE(r.is_same());
+}
+
+TEST(Rewrite, WhatHasNoDeadCodeIsNotSearchedAgain) {
+    for (const Graph& g : test::sample_graphs()) {
+        Graph clean = dead_code(g);
+        EXPECT_TRUE(clean.is_live());
+        Graph kept = rewrite(clean, [](Rewriter&, const Node&, std::span<const Value>) {
+            return std::optional<Values>();
+        });
+        EXPECT_EQ(kept.is_live(), kept.shares_all(clean));
+        Graph grown = clean;
+        ops::constant(grown, Tensor::i64({1}));
+        EXPECT_FALSE(grown.is_live());
+        EXPECT_TRUE(clean.is_live());
+        EXPECT_EQ(full(dead_code(grown)), full(clean));
+        Graph less = rewrite(clean, [&clean](Rewriter& r, const Node& n, std::span<const Value>) {
+            bool is_last = &n == &clean.nodes().back();
+            return is_last ? std::optional(r.out().add(*n.def, n.attrs, r.mapped(n.inputs)))
+                           : std::nullopt;
+        });
+        EXPECT_FALSE(less.is_live());
+    }
+}
+
 TEST(Rewrite, ANameGoesToTheReplacementOnly) {
     Graph g =
         parse_graph("graph a(%x: f32[2]) { %y = reshape(%x) {dims=[1,2]} return %y }", ops_only);

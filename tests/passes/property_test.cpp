@@ -46,6 +46,8 @@ TEST(Passes, WhatFindsNothingCopiesNothing) {
     for (const Pass* pass : aot_passes()) {
         EXPECT_TRUE(run_pass(*pass, g).shares_all(g)) << pass->name;
     }
+    EXPECT_TRUE(run_aot_passes(g, {}).shares_all(g));
+    EXPECT_TRUE(g.is_live()) << "each pass would search it for dead code";
 }
 
 TEST(Passes, WhatFoundNothingRunsAgainAfterAChange) {
