@@ -58,6 +58,7 @@ public:
         }
         return at->second;
     }
+    void reserve(size_t entries) { known_.reserve(entries); }
     void write(Bytes& out) const {
         out.varint(known_.size());
         out.append(entries_);
@@ -254,6 +255,7 @@ void Writer::graph(Bytes& b, const Graph& g) {
 }
 
 std::vector<std::byte> Writer::run(const Graph& g) {
+    strings_.reserve(g.nodes().size());
     Bytes body;
     graph(body, g);
     Bytes out;

@@ -158,6 +158,7 @@ Error GraphWalk::unknown(const Node& node) const {
 
 std::vector<size_t> node_order(const std::vector<Node>& nodes) {
     std::unordered_map<std::string_view, size_t> producer;
+    producer.reserve(nodes.size());
     for (size_t i = 0; i < nodes.size(); ++i) {
         for (const std::string& o : nodes[i].outputs) {
             if (!o.empty()) {

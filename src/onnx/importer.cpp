@@ -70,6 +70,7 @@ ImportResult Import::run() {
     ImportResult result{ingot::Graph(model_.graph.name.empty() ? "main" : model_.graph.name), {}};
     Scope scope(*this, model_, model_.opset_imports, result.graph);
     current_ = &scope;
+    scope.names.reserve(model_.graph.nodes.size() + model_.graph.initializers.size());
     scope.take_inputs(model_.graph); // first, so that passes can share what they leave alone
     scope.take_initializers(model_.graph);
     take_nodes(scope, model_.graph);

@@ -6,8 +6,10 @@
 #include "passes/passes.h"
 
 #include <algorithm>
+#include <bit>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace ingot::passes {
 
@@ -63,8 +65,38 @@ std::string anonymous_key(const Rewriter& r, const Node& n, const std::vector<st
     return attrs_key(*n.def, map_attrs(*n.def, n.attrs.get(), map).get());
 }
 
+/// One node for each hash, in one block of memory: few of a million nodes are looked at twice, and
+/// a table that allocates for each costs more than the rest of the pass.
+class NodesByHash {
+public:
+    explicit NodesByHash(size_t most) : slots_(std::bit_ceil(2 * most + 2)) {}
+
+    /// The node of that hash, which is `n` where there was none, and whether it is.
+    std::pair<const Node**, bool> try_emplace(uint64_t hash, const Node* n) {
+        hash = std::max<uint64_t>(hash, 1);
+        size_t at = (hash ^ hash >> 32) & (slots_.size() - 1);
+        while (slots_[at].hash != 0 && slots_[at].hash != hash) {
+            at = (at + 1) & (slots_.size() - 1);
+        }
+        bool is_new = slots_[at].hash == 0;
+        if (is_new) {
+            slots_[at] = {hash, n};
+        }
+        return {&slots_[at].node, is_new};
+    }
+
+private:
+    struct Slot {
+        uint64_t hash = 0; // 0: none
+        const Node* node = nullptr;
+    };
+    std::vector<Slot> slots_; // at least twice as many as there are nodes
+};
+
 class Sharer {
 public:
+    explicit Sharer(const Graph& g) : first_(g.nodes().size()) {}
+
     std::optional<Values> operator()(Rewriter& r, const Node& n, std::span<const Value> in) {
         if (n.is(constant_def)) {
             return constant(r, n);
@@ -77,7 +109,7 @@ public:
         if (is_first) {
             return std::nullopt;
         }
-        if (const Node* other = std::exchange(first->second, nullptr)) {
+        if (const Node* other = std::exchange(*first, nullptr)) {
             Values results = r.mapped(other->outputs);
             nodes_.emplace(key_of(r, *other, r.mapped(other->inputs)),
                            Known{results, Declarations(*other).order});
@@ -132,7 +164,7 @@ private:
         return made;
     }
 
-    std::unordered_map<uint64_t, const Node*> first_; // by op and operands; null: in nodes_
+    NodesByHash first_; // by op and operands; null: in nodes_
     std::unordered_map<std::string, Known> nodes_;
     std::unordered_map<std::string, std::vector<Value>> constants_;
 };
@@ -141,7 +173,7 @@ private:
 
 const Pass share = {"share", "merge equal nodes and equal constants",
                     [](const Graph& g, const PassOptions&) {
-                        Sharer sharer;
+                        Sharer sharer(g);
                         return rewrite(g,
                                        [&](Rewriter& r, const Node& n, std::span<const Value> in) {
                                            return sharer(r, n, in);
