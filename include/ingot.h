@@ -81,6 +81,16 @@ struct CudaSource {
     const char* workspaceBytes = nullptr;
 };
 
+/// An engine in a file.
+struct EngineFile {
+    const char* path;
+    /// A folder in which the file must lie: `path` is relative to it then, without "..", and no
+    /// part of it is a link. nullptr: anywhere.
+    const char* folder = nullptr;
+    /// The digest, as engineDigest() gives it, of the engine that it must be; nullptr: any.
+    const char* digest = nullptr;
+};
+
 /// A tensor in host memory, dense and row-major; an input is only read.
 struct HostTensor {
     void* data;
@@ -160,6 +170,14 @@ extern "C" TENSORRTAPI bool ingotSetTrustedOnly(nvinfer1::IRuntime* runtime, boo
 extern "C" TENSORRTAPI nvinfer1::IHostMemory* ingotSignEngine(nvinfer1::ILogger* logger,
                                                               const void* engine, uint64_t bytes,
                                                               const char* privateKey) noexcept;
+extern "C" TENSORRTAPI bool ingotBuildToFile(nvinfer1::IBuilder* builder,
+                                             nvinfer1::INetworkDefinition* network,
+                                             nvinfer1::IBuilderConfig* config,
+                                             const char* path) noexcept;
+extern "C" TENSORRTAPI nvinfer1::ICudaEngine*
+ingotDeserializeFile(nvinfer1::IRuntime* runtime, const ingot::EngineFile* file) noexcept;
+extern "C" TENSORRTAPI bool ingotEngineDigest(const void* engine, uint64_t bytes,
+                                              char* digest) noexcept;
 extern "C" TENSORRTAPI int32_t ingotGetDevice(const nvinfer1::ICudaEngine* engine) noexcept;
 extern "C" TENSORRTAPI const char*
 ingotGetDeviceError(const nvinfer1::ICudaEngine* engine) noexcept;
@@ -265,6 +283,35 @@ static inline bool setTrustedOnly(nvinfer1::IRuntime& runtime, bool only) noexce
 static inline nvinfer1::IHostMemory* signEngine(nvinfer1::ILogger& logger, const void* engine,
                                                 uint64_t bytes, const char* privateKey) noexcept {
     return ingotSignEngine(&logger, engine, bytes, privateKey);
+}
+
+/// Builds an engine and writes it to a file, whole or not at all: the bytes of
+/// IBuilder::buildSerializedNetwork(), which are never in memory together. A file that is there
+/// stays until the new one replaces it. Not part of libingot_lean.so.
+/// \returns false when the build fails, or the file cannot be written; the logger gets the reason.
+static inline bool buildToFile(nvinfer1::IBuilder& builder, nvinfer1::INetworkDefinition& network,
+                               nvinfer1::IBuilderConfig& config, const char* path) noexcept {
+    return ingotBuildToFile(&builder, &network, &config, path);
+}
+
+/// An engine from a file, which is mapped: its weights are not copied to memory of the process, and
+/// not to that of an IGpuAllocator. The file must not be written to while the engine lives; it may
+/// be replaced or removed. The caller deletes the engine. Not part of libingot_lean.so.
+/// \returns nullptr as IRuntime::deserializeCudaEngine(), and for a file that is not there or is
+/// not the one that was asked for.
+static inline nvinfer1::ICudaEngine* deserializeFile(nvinfer1::IRuntime& runtime,
+                                                     const EngineFile& file) noexcept {
+    return ingotDeserializeFile(&runtime, &file);
+}
+
+/// The identity of an engine: SHA-256 of its header and its table, which holds the SHA-256 of all
+/// that follows. Two engines have one only if they are equal, as long as both can be loaded: what
+/// follows is compared with the table then. Not part of libingot_lean.so.
+/// \param engine all bytes of an engine, or its first 8192.
+/// \param digest gets 64 hexadecimal digits and a zero.
+/// \returns false, and leaves `digest`, when these are no engine's, or are damaged.
+static inline bool engineDigest(const void* engine, uint64_t bytes, char (&digest)[65]) noexcept {
+    return ingotEngineDigest(engine, bytes, digest);
 }
 
 /// Where the engine runs: kGPU or kCPU.

@@ -118,6 +118,14 @@ void release_pages(std::span<const std::byte> map) {
     }
 }
 
+bool are_guarded(std::span<const std::byte> bytes) {
+    auto at = reinterpret_cast<uintptr_t>(bytes.data());
+    return std::any_of(slots.begin(), slots.end(), [&](const Slot& s) {
+        const uintptr_t end = s.end;
+        return at >= s.begin && at < end && bytes.size() <= end - at;
+    });
+}
+
 bool pages_were_lost() {
     return any_lost;
 }

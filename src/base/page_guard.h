@@ -15,6 +15,8 @@ namespace ingot {
 void guard_pages(std::span<const std::byte> map, std::string_view path);
 /// Call before unmapping.
 void release_pages(std::span<const std::byte> map);
+/// Whether all of `bytes` lie in one map that is guarded.
+bool are_guarded(std::span<const std::byte> bytes);
 /// Whether a page of any file has been lost so far. Cheap: call check_pages() only when true.
 bool pages_were_lost();
 /// Call after using `bytes`. Errors (Io): they lie in a mapped file that has lost pages, so that

@@ -274,22 +274,37 @@ void Container::parse_header() {
     parse_rows(head, count);
 }
 
-std::optional<uint64_t> weight_bytes_in_table(std::span<const std::byte> bytes) {
+/// The bytes of header and table, compared with their hash; empty when `bytes` end before.
+static std::span<const std::byte> header_and_table(std::span<const std::byte> bytes) {
     auto count = read<uint32_t>(bytes, 32);
     if (count == 0 || count > max_sections) {
         bad("the table of sections is damaged: ", count, " rows, expected 1 to ", max_sections);
     }
-    if (bytes.size() < header_bytes + uint64_t{count} * row_bytes) {
-        return std::nullopt;
+    uint64_t all = header_bytes + uint64_t{count} * row_bytes;
+    if (bytes.size() < all) {
+        return {};
     }
     check_table_hash(bytes, count);
-    for (uint64_t at = header_bytes; at < header_bytes + uint64_t{count} * row_bytes;
-         at += row_bytes) {
-        if (read<uint32_t>(bytes, at) == static_cast<uint32_t>(SectionKind::Weights)) {
-            return read<uint64_t>(bytes, at + 16);
+    return bytes.first(all);
+}
+
+std::optional<uint64_t> weight_bytes_in_table(std::span<const std::byte> bytes) {
+    std::span<const std::byte> head = header_and_table(bytes);
+    if (head.empty()) {
+        return std::nullopt;
+    }
+    for (uint64_t at = header_bytes; at < head.size(); at += row_bytes) {
+        if (read<uint32_t>(head, at) == static_cast<uint32_t>(SectionKind::Weights)) {
+            return read<uint64_t>(head, at + 16);
         }
     }
     return 0;
+}
+
+std::optional<Sha256> engine_identity(std::span<const std::byte> bytes) {
+    static_cast<void>(read_engine_header(bytes)); // it is an engine's
+    std::span<const std::byte> head = header_and_table(bytes);
+    return head.empty() ? std::nullopt : std::optional(sha256(head));
 }
 
 void Container::parse_rows(std::span<const std::byte> head, uint32_t count) {

@@ -75,6 +75,11 @@ EngineHeader read_engine_header(std::span<const std::byte> bytes);
 /// Errors: InvalidEngine for a damaged header or table.
 std::optional<uint64_t> weight_bytes_in_table(std::span<const std::byte> bytes);
 
+/// The identity of an engine: SHA-256 of its header and table, whose rows hold the SHA-256 of each
+/// section. From its first bytes; nullopt when these end inside the table. Errors: InvalidEngine
+/// when they are not an engine's, and for a damaged header or table.
+std::optional<Sha256> engine_identity(std::span<const std::byte> bytes);
+
 struct Section {
     SectionKind kind = SectionKind::Graph;
     bool required = true;

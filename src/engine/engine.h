@@ -10,6 +10,7 @@
 #include "plan/backend.h"
 
 #include <atomic>
+#include <functional>
 #include <map>
 
 namespace ingot {
@@ -59,6 +60,11 @@ public:
     /// This engine with these memory formats for inputs and outputs. Its graph, profiles and shapes
     /// remain those of the tensors. Errors: InvalidArgument as check_formats().
     std::shared_ptr<const Engine> with_formats(IoFormats formats) const;
+    /// Gives memory of this many bytes, aligned to 64.
+    using AllocateWeights = std::function<std::shared_ptr<std::byte>(size_t)>;
+    /// This engine, which has weights, with a copy of them, equal ones once: what they lie in now
+    /// may go. Errors: those of `allocate`.
+    std::shared_ptr<const Engine> with_own_weights(const AllocateWeights& allocate) const;
 
     const Graph& graph() const { return *graph_; }
     std::shared_ptr<const Graph> graph_ref() const { return graph_; }

@@ -82,6 +82,21 @@ void die_with_earlier_handler() {
     ::_exit(4);
 }
 
+TEST(PageGuard, OnlyWhatLiesInOneMapIsGuarded) {
+    TemporaryFolder folder;
+    std::string path = folder.path() + "/map";
+    write_file(path, std::string(3 * page, '\1'));
+    auto file = MappedFile::open(path);
+    std::span<const std::byte> all = file->bytes();
+    EXPECT_TRUE(are_guarded(all));
+    EXPECT_TRUE(are_guarded(all.subspan(page, 2 * page)));
+    EXPECT_FALSE(are_guarded({all.data() + page, 2 * page + 1}));
+    std::vector<std::byte> own(page);
+    EXPECT_FALSE(are_guarded(own));
+    file.reset();
+    EXPECT_FALSE(are_guarded(all));
+}
+
 TEST(PageGuard, OtherSignalsAreHandedOn) {
     testing::GTEST_FLAG(death_test_style) = "threadsafe";
     EXPECT_EXIT(die_with_earlier_handler(), testing::ExitedWithCode(3), "");

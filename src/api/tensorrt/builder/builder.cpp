@@ -93,6 +93,17 @@ bool Builder::buildSerializedNetworkToStream(nv::INetworkDefinition& network,
     });
 }
 
+bool Builder::build_to_file(const nv::INetworkDefinition& network, const nv::IBuilderConfig& config,
+                            const char* path) noexcept {
+    return report_.guard("ingot::buildToFile", false, [&] {
+        require(path != nullptr && *path != '\0', ErrorCode::InvalidArgument, "the path is empty");
+        auto engine = build_network(static_cast<const Network&>(network),
+                                    static_cast<const BuilderConfig&>(config));
+        write_engine(path, *engine, as_built(*engine));
+        return true;
+    });
+}
+
 nv::ICudaEngine* Builder::buildEngineWithConfig(nv::INetworkDefinition& network,
                                                 nv::IBuilderConfig& config) noexcept {
     return report_.guard(
@@ -100,15 +111,12 @@ nv::ICudaEngine* Builder::buildEngineWithConfig(nv::INetworkDefinition& network,
         [&]() -> nv::ICudaEngine* {
             auto& ours = static_cast<BuilderConfig&>(config);
             auto engine = build_network(static_cast<Network&>(network), ours);
-            // The engine gets its own copy of the weights, because the caller's need not outlive
-            // the network.
-            AlignedBytes bytes = engine_bytes(*engine, as_built(*engine));
             Place place = find_place(ours.device, ours.ordinal);
-            std::shared_ptr<MemorySource> source =
-                place.is_gpu ? nullptr : memory_source(allocator_);
-            engine = source == nullptr ? load_engine(std::move(bytes)) : load_engine(bytes, source);
-            return make_engine(std::move(engine), place, allocator_, report_, true, &plugins_)
-                .release();
+            // The caller's weights need not outlive the network.
+            engine = built_engine(*engine, place.is_gpu ? nullptr : memory_source(allocator_));
+            auto made = make_engine(std::move(engine), place, allocator_, report_, true, &plugins_);
+            made->state()->upload_weights();
+            return made.release();
         });
 }
 
@@ -170,6 +178,12 @@ extern "C" void* createInferBuilder_INTERNAL(void* logger, int32_t version) noex
             nvinfer1::IBuilder* builder = std::make_unique<ingot::api::Builder>(ours).release();
             return builder;
         });
+}
+
+extern "C" bool ingotBuildToFile(nvinfer1::IBuilder* builder, nvinfer1::INetworkDefinition* network,
+                                 nvinfer1::IBuilderConfig* config, const char* path) noexcept {
+    return builder != nullptr && network != nullptr && config != nullptr &&
+           static_cast<ingot::api::Builder*>(builder)->build_to_file(*network, *config, path);
 }
 
 extern "C" nvinfer1::IPluginRegistry*

@@ -30,6 +30,9 @@ public:
                                         nv::IStreamWriter& writer) noexcept override;
     nv::ICudaEngine* buildEngineWithConfig(nv::INetworkDefinition& network,
                                            nv::IBuilderConfig& config) noexcept override;
+    /// For ingot::buildToFile().
+    bool build_to_file(const nv::INetworkDefinition& network, const nv::IBuilderConfig& config,
+                       const char* path) noexcept;
     bool isNetworkSupported(const nv::INetworkDefinition& network,
                             const nv::IBuilderConfig& config) const noexcept override;
     nv::ILogger* getLogger() const noexcept override { return report_.logger(); }

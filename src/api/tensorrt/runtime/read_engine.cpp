@@ -2,6 +2,8 @@
 #include "api/tensorrt/runtime/read_engine.h"
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/hex.h"
 #include "engine/weight_check.h"
 
 #include <algorithm>
@@ -106,6 +108,21 @@ EngineBytes copy_checked(const void* blob, size_t size,
     return bytes;
 }
 
+EngineBytes map_engine(const EngineFile& file) {
+    require(file.path != nullptr, ErrorCode::InvalidArgument, "the path is null");
+    auto map = file.folder == nullptr ? MappedFile::open(file.path)
+                                      : MappedFile::open_beneath(file.folder, file.path);
+    if (file.digest != nullptr) {
+        std::optional<Sha256> found =
+            with_place([&] { return map->path(); }, [&] { return engine_identity(map->bytes()); });
+        std::string got = found ? to_hex(*found) : std::string("an engine that is cut short");
+        require(got == file.digest, ErrorCode::InvalidEngine, map->path(),
+                " is another engine: got ", got, ", expected ", file.digest);
+    }
+    std::span<const std::byte> bytes = map->bytes();
+    return {{map, const_cast<std::byte*>(bytes.data())}, bytes.size()}; // it is only read
+}
+
 EngineBytes read_all(nvinfer1::IStreamReaderV2& reader,
                      const std::shared_ptr<MemorySource>& source) {
     return read_engine(source, [&](void* to, int64_t n) { return reader.read(to, n, nullptr); });
@@ -128,6 +145,14 @@ std::shared_ptr<const Engine> load_engine(AlignedBytes bytes) {
 std::shared_ptr<const Engine> load_engine(const AlignedBytes& bytes,
                                           const std::shared_ptr<MemorySource>& source) {
     return load_engine(copy_bytes(bytes.data(), bytes.size(), source), CheckWeights::Never);
+}
+
+std::shared_ptr<const Engine> built_engine(const Engine& engine,
+                                           const std::shared_ptr<MemorySource>& source) {
+    if (WriteOptions options = as_built(engine); !options.weights) {
+        return load_engine(engine_bytes(engine, options), source);
+    }
+    return engine.with_own_weights([&](size_t size) { return allocate(size, source).memory; });
 }
 
 static constexpr const char* other_engine = "these weights belong to another engine";

@@ -4,6 +4,7 @@
 
 #include "NvInferRuntime.h"
 #include "engine/engine.h"
+#include "ingot.h"
 
 namespace ingot::api {
 
@@ -20,6 +21,9 @@ EngineBytes copy_bytes(const void* blob, size_t size, const std::shared_ptr<Memo
 /// Copies an engine and compares its weights with their hashes meanwhile. Errors: InvalidEngine.
 EngineBytes copy_checked(const void* blob, size_t size,
                          const std::shared_ptr<MemorySource>& source);
+/// Maps a file. Errors: Io; InvalidModel for a path out of the folder; InvalidEngine for another
+/// engine than the digest's.
+EngineBytes map_engine(const EngineFile& file);
 /// Reads up to the end of the engine with which the reader begins. Errors: Io.
 EngineBytes read_all(nvinfer1::IStreamReaderV2& reader,
                      const std::shared_ptr<MemorySource>& source);
@@ -33,6 +37,10 @@ std::shared_ptr<const Engine> load_engine(AlignedBytes bytes);
 /// Copies such bytes.
 std::shared_ptr<const Engine> load_engine(const AlignedBytes& bytes,
                                           const std::shared_ptr<MemorySource>& source);
+/// An engine that was built, as its file would load: with weights of its own, or without if the
+/// build strips them.
+std::shared_ptr<const Engine> built_engine(const Engine& engine,
+                                           const std::shared_ptr<MemorySource>& source);
 
 /// Errors: InvalidArgument when the bytes differ from those of `engine`.
 void check_same_engine(std::span<const std::byte> bytes, const EngineBytes& engine);

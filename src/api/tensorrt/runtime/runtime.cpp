@@ -87,6 +87,18 @@ ICudaEngine* RuntimeObject::deserializeCudaEngine(nvinfer1::IStreamReader& reade
         [&] { return make([&](const auto& s) { return read_all(reader, s); }, check_weights_); });
 }
 
+ICudaEngine* RuntimeObject::deserialize_file(const EngineFile& file) noexcept {
+    return report_.guard("ingot::deserializeFile", static_cast<ICudaEngine*>(nullptr), [&] {
+        EngineBytes bytes = map_engine(file);
+        auto place = [&] {
+            return file.folder == nullptr ? std::string(file.path)
+                                          : str(file.folder, '/', file.path);
+        };
+        return with_place(place,
+                          [&] { return make([&](const auto&) { return bytes; }, check_weights_); });
+    });
+}
+
 bool RuntimeObject::setMaxThreads(int32_t threads) noexcept {
     return report_.guard("IRuntime::setMaxThreads", false, [&] {
         require(threads >= 1, ErrorCode::InvalidArgument, "the number of threads is ", threads,

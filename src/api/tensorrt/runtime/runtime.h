@@ -61,6 +61,8 @@ public:
         return dla_workspace_;
     }
 
+    /// For ingot::deserializeFile().
+    nvinfer1::ICudaEngine* deserialize_file(const EngineFile& file) noexcept;
     bool set_device(int32_t device, int32_t ordinal) noexcept;
     /// For ingot::setVerifyWeights().
     void set_verify_weights(bool verify) noexcept {
