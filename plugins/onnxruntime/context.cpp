@@ -18,10 +18,12 @@ constexpr const char* context_domain = "com.microsoft";
 
 constexpr const char* table_attribute = "ep_refit_table";
 
-/// The binding of an engine and the table of its weights to their node: "xxh3=<32 hex digits>
-/// bytes=<n>", with " weights=<32 hex digits>" for a table.
-std::string binding_of(std::span<const std::byte> bytes, const std::string& left_out) {
-    return str(digest_of(bytes), left_out.empty() ? "" : " weights=",
+constexpr std::string_view binding_key = "engine=";
+
+/// The binding of an engine and the table of its weights to their node: "engine=<64 hex digits>",
+/// its digest, with " weights=<32 hex digits>" for a table.
+std::string binding_of(const std::string& digest, const std::string& left_out) {
+    return str(binding_key, digest.empty() ? "none" : digest, left_out.empty() ? "" : " weights=",
                left_out.empty() ? std::string()
                                 : to_text(xxh3_128(std::as_bytes(std::span(left_out)))));
 }
@@ -71,15 +73,15 @@ std::vector<const char*> pointers(const std::vector<std::string>& texts) {
     return out;
 }
 
-void check_binding(const Host& host, const OrtNode* node, std::span<const std::byte> bytes,
+void check_binding(const Host& host, const OrtNode* node, const std::string& digest,
                    const std::string& left_out, const std::string& where) {
     std::string notes = string_attribute(host, node, "notes").value_or("");
-    size_t at = notes.find("xxh3=");
+    size_t at = notes.find(binding_key);
     if (at == std::string::npos) {
         return; // not written by us
     }
     std::string expected = notes.substr(at);
-    std::string got = binding_of(bytes, left_out);
+    std::string got = binding_of(digest, left_out);
     require(got == expected, ErrorCode::InvalidEngine, where,
             " is not the engine that the model "
             "was compiled with: got ",
@@ -138,20 +140,33 @@ void ContextWriter::check_place(const OrtGraph* graph) const {
             model_path, "': give it another path");
 }
 
-std::string ContextWriter::store(const ContextPlace& place, std::span<const std::byte> bytes) {
-    std::string name = str(place.stem.empty() ? "model" : place.stem, "_", count_, ".engine");
-    if (callbacks_.write != nullptr) {
-        host_.check(
-            callbacks_.write(callbacks_.write_state, name.c_str(), bytes.data(), bytes.size()));
-        return name;
+std::string ContextWriter::engine_name(const ContextPlace& place) const {
+    return str(place.stem.empty() ? "model" : place.stem, "_", count_, ".engine");
+}
+
+std::string ContextWriter::place_file(const OrtGraph* graph) const {
+    if (options_.embed || callbacks_.write != nullptr) {
+        return "";
     }
+    ContextPlace place = output_place(options_, model_path_of(host_, graph));
     require(!place.folder.empty(), ErrorCode::InvalidArgument,
             "the engine is to be beside the compiled model, and it is not known where that will "
             "be: set ep.context_file_path, or embed the engine (ep.context_embed_mode 1)");
     fs::path folder = fs::path(place.folder);
     std::error_code error;
     fs::create_directories(folder, error);
-    write_file((folder / name).string(), bytes);
+    return (folder / engine_name(place)).string();
+}
+
+std::string ContextWriter::store(const OrtGraph* graph, const ContextPlace& place,
+                                 const Engine& engine) {
+    std::string name = engine_name(place);
+    if (callbacks_.write != nullptr) {
+        host_.check(callbacks_.write(callbacks_.write_state, name.c_str(), engine.bytes.data(),
+                                     engine.bytes.size()));
+    } else if (engine.file.empty()) {
+        write_file(place_file(graph), engine.bytes);
+    }
     return name;
 }
 
@@ -170,14 +185,14 @@ OrtNode* ContextWriter::write(const OrtGraph* graph, const OrtNode* fused, const
         a.text("ep_cache_context",
                {reinterpret_cast<const char*>(engine.bytes.data()), engine.bytes.size()});
     } else {
-        a.text("ep_cache_context", store(place, engine.bytes));
+        a.text("ep_cache_context", store(graph, place, engine));
     }
     a.text("ep_sdk_version", ingot::version());
     a.text("onnx_model_filename", fs::path(model_path).filename().string());
     a.text("hardware_architecture", engine.architecture);
     a.text("partition_name", str(place.stem.empty() ? "model" : place.stem, "_", count_));
     a.text("source", ep_name);
-    a.text("notes", binding_of(engine.bytes, engine.left_out));
+    a.text("notes", binding_of(engine_digest(engine.bytes), engine.left_out));
     if (!engine.left_out.empty()) {
         a.text(table_attribute, engine.left_out);
     }
@@ -224,8 +239,11 @@ bool is_context_node(const Host& host, const OrtNode* node) {
 }
 
 bool is_our_context(const Host& host, const OrtNode* node) {
+    if (!is_context_node(host, node)) {
+        return false;
+    }
     std::optional<std::string> source = string_attribute(host, node, "source");
-    return is_context_node(host, node) && (!source || source->empty() || is_our_source(*source));
+    return !source || source->empty() || is_our_source(*source);
 }
 
 ContextBytes read_context(const Host& host, const OrtGraph* graph, const OrtNode* node,
@@ -236,10 +254,15 @@ ContextBytes read_context(const Host& host, const OrtGraph* graph, const OrtNode
     require(content && !content->empty(), ErrorCode::InvalidModel,
             "the EPContext node has no attribute 'ep_cache_context', which holds the engine or its "
             "file name: compile the model again");
+    auto take = [&](std::span<const std::byte> bytes, const std::string& where) {
+        out.content_.bytes = bytes;
+        out.content_.digest = engine_digest(bytes);
+        check_binding(host, node, out.content_.digest, out.left_out_, where);
+    };
     if (int_attribute(host, node, "embed_mode").value_or(1) == 1) {
         out.embedded_ = std::move(*content);
-        out.bytes_ = std::as_bytes(std::span(out.embedded_.data(), out.embedded_.size()));
-        check_binding(host, node, out.bytes_, out.left_out_, "the embedded engine");
+        take(std::as_bytes(std::span(out.embedded_.data(), out.embedded_.size())),
+             "the embedded engine");
         return out;
     }
     const std::string& name = *content;
@@ -250,9 +273,8 @@ ContextBytes read_context(const Host& host, const OrtGraph* graph, const OrtNode
         size_t size = 0;
         host.check(callbacks.read(callbacks.read_state, name.c_str(), allocator, &data, &size));
         out.given_.reset(data, [allocator](void* p) { allocator->Free(allocator, p); });
-        out.bytes_ = {static_cast<const std::byte*>(data), size};
-        check_binding(host, node, out.bytes_, out.left_out_,
-                      str("the application's bytes for '", name, "'"));
+        take({static_cast<const std::byte*>(data), size},
+             str("the application's bytes for '", name, "'"));
         return out;
     }
     ContextPlace place = input_place(options, model_path_of(host, graph));
@@ -270,8 +292,9 @@ ContextBytes read_context(const Host& host, const OrtGraph* graph, const OrtNode
                  "context model"));
         throw;
     }
-    out.bytes_ = out.file_->bytes();
-    check_binding(host, node, out.bytes_, out.left_out_, str("'", out.file_->path(), "'"));
+    out.content_.folder = place.folder;
+    out.content_.file = name;
+    take(out.file_->bytes(), str("'", out.file_->path(), "'"));
     return out;
 }
 

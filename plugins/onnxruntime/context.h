@@ -42,11 +42,15 @@ public:
 
     struct Engine {
         std::span<const std::byte> bytes;
+        std::string file;         // that holds them already: place_file(); "" for none
         std::string architecture; // of the GPUs that its kernels are for
         std::string left_out;     // the table of weights that it lacks, "" for none
     };
     /// Errors: InvalidArgument where the compiled model would replace its source.
     void check_place(const OrtGraph* graph) const;
+    /// The file for the engine of the next node, for the caller to write; "" where it is embedded,
+    /// or the application writes it. Errors: InvalidArgument without a location.
+    std::string place_file(const OrtGraph* graph) const;
     /// The node that replaces `fused` in the compiled model; the host owns it. An external engine
     /// is written whole or not at all. Errors: Io; InvalidArgument without a location, and for more
     /// than 2 GiB to embed.
@@ -54,7 +58,8 @@ public:
     size_t written() const { return count_; }
 
 private:
-    std::string store(const ContextPlace& place, std::span<const std::byte> bytes);
+    std::string engine_name(const ContextPlace& place) const;
+    std::string store(const OrtGraph* graph, const ContextPlace& place, const Engine& engine);
 
     Host host_;
     ContextOptions options_;
@@ -71,10 +76,10 @@ bool is_our_context(const Host& host, const OrtNode* node);
 SourcePlaces source_places(const Host& host, const OrtGraph* graph, const OrtNode* node,
                            const ContextOptions& options);
 
-/// The bytes of a context's engine, in memory of any owner.
+/// A context's engine, in memory of any owner.
 class ContextBytes {
 public:
-    std::span<const std::byte> bytes() const { return bytes_; }
+    const EngineContent& content() const { return content_; }
     /// The table of weights that the engine lacks; "" for none.
     const std::string& left_out() const { return left_out_; }
 
@@ -82,7 +87,7 @@ private:
     friend ContextBytes read_context(const Host& host, const OrtGraph* graph, const OrtNode* node,
                                      const ContextOptions& options,
                                      const ContextCallbacks& callbacks);
-    std::span<const std::byte> bytes_;
+    EngineContent content_;
     std::string embedded_;
     std::string left_out_;
     std::shared_ptr<const MappedFile> file_;

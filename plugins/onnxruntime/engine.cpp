@@ -34,9 +34,13 @@ Building start(const OnnxModel& model, ApiLogger& logger, bool strongly_typed) {
     b.network =
         made(b.builder->createNetworkV2(strongly_typed ? 1U << flag : 0U), logger, "network");
     b.parser = made(nvonnxparser::createParser(*b.network, logger), logger, "parser");
-    logger.require_done(b.parser->loadModelProto(model.bytes.data(), model.bytes.size()),
+    logger.require_done(b.parser->loadModelProto(model.bytes.data(), model.bytes.size(),
+                                                 model.path.empty() ? nullptr : model.path.c_str()),
                         ErrorCode::InvalidModel, "the model cannot be read");
     for (const auto& [name, weight] : model.weights) {
+        if (model.in_files.contains(name)) {
+            continue;
+        }
         logger.require_done(b.parser->loadInitializer(name.c_str(), weight.data, weight.bytes),
                             ErrorCode::InvalidModel, "a weight cannot be given");
     }
@@ -122,10 +126,10 @@ void leave_weights_out(nv::INetworkDefinition& network, nv::IBuilderConfig& conf
     }
 }
 
-} // namespace
-
-EngineBytes build_engine(const OnnxModel& model, const BuildRequest& request,
-                         const std::shared_ptr<ApiLogger>& logger, const std::string& what) {
+/// make(building, configuration) of a model.
+template <class Make>
+auto built(const OnnxModel& model, const BuildRequest& request,
+           const std::shared_ptr<ApiLogger>& logger, const std::string& what, const Make& make) {
     return with_place(
         [&] { return str("building ", what); },
         [&] {
@@ -141,8 +145,36 @@ EngineBytes build_engine(const OnnxModel& model, const BuildRequest& request,
             apply_options(*config, request);
             leave_weights_out(*b.network, *config, request, *logger);
             add_profiles(b, *config, request, *logger);
-            return made(b.builder->buildSerializedNetwork(*b.network, *config), *logger, "engine");
+            return make(b, *config);
         });
+}
+
+} // namespace
+
+EngineBytes build_engine(const OnnxModel& model, const BuildRequest& request,
+                         const std::shared_ptr<ApiLogger>& logger, const std::string& what) {
+    return built(model, request, logger, what, [&](Building& b, nv::IBuilderConfig& config) {
+        return made(b.builder->buildSerializedNetwork(*b.network, config), *logger, "engine");
+    });
+}
+
+void build_engine_file(const OnnxModel& model, const BuildRequest& request, const std::string& path,
+                       const std::shared_ptr<ApiLogger>& logger, const std::string& what) {
+    built(model, request, logger, what, [&](Building& b, nv::IBuilderConfig& config) {
+        logger->require_done(buildToFile(*b.builder, *b.network, config, path.c_str()),
+                             ErrorCode::Io, "the engine cannot be written");
+    });
+}
+
+LoadedEngine build_loaded_engine(const OnnxModel& model, const BuildRequest& request,
+                                 const std::shared_ptr<ApiLogger>& logger,
+                                 const std::string& what) {
+    return built(model, request, logger, what, [&](Building& b, nv::IBuilderConfig& config) {
+        LoadedEngine out;
+        out.logger = logger;
+        out.engine = made(b.builder->buildEngineWithConfig(*b.network, config), *logger, "engine");
+        return out;
+    });
 }
 
 std::vector<std::string> claim_nodes(const OnnxModel& model, size_t node_count,
@@ -166,7 +198,17 @@ EngineBytes sign_engine(std::span<const std::byte> engine, const std::string& pr
     return out;
 }
 
-LoadedEngine load_engine(std::span<const std::byte> bytes, const Target& target,
+std::string engine_digest(std::span<const std::byte> bytes) {
+    char text[65] = "";
+    return ingot::engineDigest(bytes.data(), bytes.size(), text) ? text : "";
+}
+
+EngineContent content_of(const EngineBytes& engine) {
+    std::span<const std::byte> bytes(static_cast<const std::byte*>(engine->data()), engine->size());
+    return {bytes, "", "", engine_digest(bytes)};
+}
+
+LoadedEngine load_engine(const EngineContent& content, const Target& target,
                          const EngineTrust& trust, const std::shared_ptr<ApiLogger>& logger,
                          const std::string& what) {
     return with_place(
@@ -178,7 +220,14 @@ LoadedEngine load_engine(std::span<const std::byte> bytes, const Target& target,
             logger->require_done(setDevice(*out.runtime, target.device, target.ordinal),
                                  ErrorCode::Device, "there is no such device");
             apply_trust(*out.runtime, trust, *logger);
-            out.engine.reset(out.runtime->deserializeCudaEngine(bytes.data(), bytes.size()));
+            if (content.file.empty()) {
+                out.engine.reset(
+                    out.runtime->deserializeCudaEngine(content.bytes.data(), content.bytes.size()));
+            } else {
+                out.engine.reset(deserializeFile(
+                    *out.runtime, {content.file.c_str(), content.folder.c_str(),
+                                   content.digest.empty() ? nullptr : content.digest.c_str()}));
+            }
             logger->require_done(out.engine != nullptr, ErrorCode::InvalidEngine,
                                  "the engine cannot be read");
             return out;

@@ -37,10 +37,23 @@ struct BuildRequest {
 };
 using EngineBytes = std::unique_ptr<nvinfer1::IHostMemory>;
 
+/// A loaded engine, with the objects that it needs.
+struct LoadedEngine {
+    std::shared_ptr<ApiLogger> logger;
+    std::unique_ptr<nvinfer1::IRuntime> runtime; // null for an engine that was built
+    std::unique_ptr<nvinfer1::ICudaEngine> engine;
+};
+
 /// The engine of a model as bytes. `what` names it in messages. Errors: Unsupported with the reason
 /// of every node, InvalidArgument for profiles that do not fit.
 EngineBytes build_engine(const OnnxModel& model, const BuildRequest& request,
                          const std::shared_ptr<ApiLogger>& logger, const std::string& what);
+/// The same as a file, which is written whole or not at all. Errors: Io too.
+void build_engine_file(const OnnxModel& model, const BuildRequest& request, const std::string& path,
+                       const std::shared_ptr<ApiLogger>& logger, const std::string& what);
+/// The same, to run at once on the request's device.
+LoadedEngine build_loaded_engine(const OnnxModel& model, const BuildRequest& request,
+                                 const std::shared_ptr<ApiLogger>& logger, const std::string& what);
 
 /// For each node of the model, "" or the reason why Ingot does not run it. A result of an
 /// unsupported node gets the type in the model, so that later nodes can be judged.
@@ -51,14 +64,18 @@ std::vector<std::string> claim_nodes(const OnnxModel& model, size_t node_count,
 EngineBytes sign_engine(std::span<const std::byte> engine, const std::string& private_key,
                         ApiLogger& logger);
 
-/// A loaded engine, with the objects that it needs.
-struct LoadedEngine {
-    std::shared_ptr<ApiLogger> logger;
-    std::unique_ptr<nvinfer1::IRuntime> runtime;
-    std::unique_ptr<nvinfer1::ICudaEngine> engine;
+/// Bytes of an engine, and the file that they are mapped from, if any.
+struct EngineContent {
+    std::span<const std::byte> bytes;
+    std::string folder, file; // beneath the folder; "": none
+    std::string digest;       // engine_digest() of the bytes
 };
+/// The identity of an engine, from its first bytes (ingot::engineDigest()); "" when they are no
+/// engine's.
+std::string engine_digest(std::span<const std::byte> bytes);
+EngineContent content_of(const EngineBytes& engine);
 /// Errors: InvalidEngine; InvalidArgument for malformed keys.
-LoadedEngine load_engine(std::span<const std::byte> bytes, const Target& target,
+LoadedEngine load_engine(const EngineContent& content, const Target& target,
                          const EngineTrust& trust, const std::shared_ptr<ApiLogger>& logger,
                          const std::string& what);
 

@@ -2,12 +2,12 @@
 // Field numbers are those of onnx.proto.
 #include "plugins/onnxruntime/onnx_model.h"
 
+#include "plugins/onnxruntime/files_beside.h"
 #include "plugins/onnxruntime/proto.h"
 
 #include <cstring>
 #include <functional>
 #include <numeric>
-#include <set>
 
 namespace ingot::ort {
 
@@ -50,6 +50,17 @@ Proto tensor_head(const TensorView& t) {
         out.integer(1, d);
     }
     return out.integer(2, t.element);
+}
+
+/// Data in a file beside the source model.
+Proto& put_place(Proto& tensor, const ExternalPlace& place, size_t bytes) {
+    auto entry = [&](const char* key, const std::string& value) {
+        tensor.message(13, Proto().text(1, key).text(2, value));
+    };
+    entry("location", place.file);
+    entry("offset", std::to_string(place.offset));
+    entry("length", std::to_string(bytes));
+    return tensor.integer(14, 1);
 }
 
 Proto tensor_proto(const TensorView& t, const std::string& name, bool with_data) {
@@ -106,15 +117,23 @@ public:
         return out.text(7, t.domain);
     }
 
-    /// A constant of the main graph.
-    void initializer(const OrtValueInfo* v, Proto& graph, OnnxModel& model) {
+    /// A constant of the main graph. With `files`, those that they find are named only.
+    void initializer(const OrtValueInfo* v, TensorView t, FilesBeside* files, Proto& graph,
+                     OnnxModel& model) {
         const std::string name = name_of(host_, v);
-        TensorView t = view_of(
-            host_, host_.get_from<const OrtValue*>(host_.api->ValueInfo_GetInitializerValue, v));
-        if (std::optional<ExternalPlace> place = external_place(host_, v)) {
+        std::optional<ExternalPlace> place = external_place(host_, v);
+        if (place) {
             model.external.emplace(name, *place);
         }
         bool with_data = self_contained_ || t.bytes <= inline_bytes;
+        if (place && !with_data && files != nullptr && (place = files->find(*place, t))) {
+            Proto tensor = tensor_head(t);
+            tensor.text(8, name);
+            graph.message(5, put_place(tensor, *place, t.bytes));
+            model.in_files.insert(name);
+            model.weights.emplace(name, std::move(t));
+            return;
+        }
         graph.message(5, tensor_proto(t, name, with_data));
         if (!with_data) {
             model.weights.emplace(name, std::move(t));
@@ -223,6 +242,7 @@ void put_opsets(const Host& host, const OrtGraph* graph, Proto& model) {
 OnnxModel onnx_model(const Host& host, const OrtGraph* graph, const OnnxModelRequest& request) {
     OnnxModel out;
     Writer writer(host, request.self_contained);
+    std::vector<const OrtValueInfo*> constants;
     Proto g;
     std::set<std::string> known = {""};
     for (const OrtNode* n : request.nodes) {
@@ -240,12 +260,25 @@ OnnxModel onnx_model(const Host& host, const OrtGraph* graph, const OnnxModelReq
                 continue;
             }
             if (host.get_from<bool>(host.api->ValueInfo_IsConstantInitializer, v)) {
-                writer.initializer(v, g, out);
+                constants.push_back(v);
             } else {
                 out.inputs.push_back(name_of(host, v));
                 g.message(11, value_info(host, v));
             }
         }
+    }
+    std::vector<TensorView> tensors;
+    for (const OrtValueInfo* v : constants) { // the host maps them when they are asked for
+        tensors.push_back(view_of(
+            host, host.get_from<const OrtValue*>(host.api->ValueInfo_GetInitializerValue, v)));
+    }
+    const char* path = host.get_from<const char*>(host.api->Graph_GetModelPath, graph);
+    std::optional<FilesBeside> files;
+    if (request.name_files && path != nullptr && *path != '\0') {
+        files.emplace(out.path = path);
+    }
+    for (size_t i = 0; i < constants.size(); ++i) {
+        writer.initializer(constants[i], std::move(tensors[i]), files ? &*files : nullptr, g, out);
     }
     for (const OrtNode* n : request.nodes) {
         g.message(1, writer.node(n));

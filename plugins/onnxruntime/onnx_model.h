@@ -6,6 +6,7 @@
 #include "plugins/onnxruntime/graph.h"
 
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 
@@ -23,6 +24,9 @@ struct OnnxModel {
     std::map<std::string, TensorView, std::less<>> weights;
     /// Files of external constants, by name.
     std::map<std::string, ExternalPlace, std::less<>> external;
+    /// Those of `weights` that `bytes` names as data of files beside the source model.
+    std::set<std::string, std::less<>> in_files;
+    std::string path; // of the source model, with in_files
     /// The model's inputs by name, in the order of first use.
     std::vector<std::string> inputs;
 };
@@ -33,6 +37,8 @@ struct OnnxModelRequest {
     bool value_types = false; // add the type of every value
     /// Put all constants into the bytes: for a file for other programs.
     bool self_contained = false;
+    /// Name the files of external constants, whose data need not outlive the graph then.
+    bool name_files = false;
 };
 /// Values that the nodes read but do not compute become inputs, unless they are constants. Errors:
 /// Unsupported naming node and attribute.

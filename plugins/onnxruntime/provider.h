@@ -8,6 +8,7 @@
 #include "plugins/onnxruntime/memory.h"
 #include "plugins/onnxruntime/shared_engines.h"
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -69,17 +70,37 @@ private:
     /// Gives an engine the weights of these names.
     using GiveWeights = std::function<void(const LoadedEngine&, const std::vector<std::string>&)>;
     struct EngineSource {
-        std::span<const std::byte> bytes;
+        EngineContent content;
         EngineTrust trust;
         std::string left_out;  // the table of weights that it lacks
         bool is_alone = false; // never shared with other sessions
     };
     std::shared_ptr<const LoadedEngine> loaded(const EngineSource& source, const std::string& what,
                                                const GiveWeights& give);
-    std::unique_ptr<NodeRunner> runner(const EngineSource& source, const OrtNode* fused,
-                                       const std::string& what, const GiveWeights& give);
-    StrippedEngine build(const OrtGraph* graph, const OnnxModel& model, const BuildRequest& request,
-                         Weightless which, const std::string& what);
+    /// `identity` names the engine's file of kernels.
+    std::unique_ptr<NodeRunner> runner(std::shared_ptr<const LoadedEngine> engine,
+                                       const std::string& identity, const OrtNode* fused,
+                                       const std::string& what);
+    /// A part of a model that is built, with what it takes.
+    struct Part {
+        const OrtGraph* graph;
+        const OrtNode* fused;
+        OnnxModel model;
+        BuildRequest request;
+        std::string what; // for messages
+    };
+    struct BuiltEngine {
+        EngineBytes bytes;                      // null: it is in a file
+        std::string path;                       // of that file
+        std::shared_ptr<const MappedFile> file; // the same
+        EngineContent content;
+        LeftOut left_out;
+    };
+    /// `name_files`: of OnnxModelRequest.
+    Part part_of(const OrtGraph* graph, const OrtNode* fused, bool name_files);
+    BuiltEngine build(const Part& part, bool is_context);
+    OrtNode* write_context(const Part& part, const BuiltEngine& built);
+    void log_build(const Part& part, std::chrono::steady_clock::time_point start) const;
     void check_validity(std::span<const std::byte> bytes, const std::string& what);
     void set_dynamic_option(const std::string& key, const std::string& value);
     void check_profiles(const OrtGraph* graph) const;

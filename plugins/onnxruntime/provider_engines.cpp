@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Provider: the engines of fused nodes, built or loaded.
 #include "base/file.h"
+#include "base/hash.h"
 #include "plugins/onnxruntime/compatibility.h"
 #include "plugins/onnxruntime/provider.h"
 
 #include <algorithm>
-#include <chrono>
+#include <filesystem>
 
 namespace ingot::ort {
 
@@ -26,6 +27,20 @@ int64_t ms_since(std::chrono::steady_clock::time_point start) {
     using std::chrono::milliseconds;
     return std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - start)
         .count();
+}
+
+/// Names the kernels of an engine that is built: equal for equal models built alike.
+std::string identity_of(const OnnxModel& model, const BuildRequest& request) {
+    std::string text = str(model.bytes, request.options->ingot_precision);
+    for (const auto& [name, t] : model.weights) {
+        text += digest_of({static_cast<const std::byte*>(t.data), t.bytes});
+    }
+    for (const ShapeProfile& profile : request.profiles) {
+        for (const auto& [name, ranges] : profile) {
+            text += str(' ', name, ranges[0], ranges[1], ranges[2]);
+        }
+    }
+    return to_text(xxh3_128(std::as_bytes(std::span(text))));
 }
 
 } // namespace
@@ -70,77 +85,120 @@ std::unique_ptr<NodeRunner> Provider::compile_node(const OrtGraph* graph, const 
     if (context_node != nullptr) {
         writer_.check_place(graph);
     }
+    std::unique_ptr<NodeRunner> none = runner_of_none();
+    bool runs_as_built = context_node == nullptr && none == nullptr && shared_engines_ == nullptr;
+    Part part = part_of(graph, fused, runs_as_built);
+    if (runs_as_built) {
+        auto engine = std::make_shared<const LoadedEngine>(
+            build_loaded_engine(part.model, part.request, api_logger_, part.what));
+        log_build(part, start);
+        if (options_.nv_detailed_build_log) {
+            log_.info(str(part.what, ": ", engine->engine->getNbLayers(), " layers after fusion"));
+        }
+        std::string identity = cache_folder_.empty() ? "" : identity_of(part.model, part.request);
+        return runner(std::move(engine), identity, fused, part.what);
+    }
+    BuiltEngine built = build(part, context_node != nullptr);
+    log_build(part, start);
+    if (context_node != nullptr) {
+        *context_node = write_context(part, built);
+    }
+    if (none != nullptr) {
+        return none;
+    }
+    // Without weights the same bytes may belong to models with other weights.
+    EngineSource source{built.content, {}, "", !built.left_out.empty()};
+    auto give = [&](const LoadedEngine& engine, const std::vector<std::string>& names) {
+        ModelConstants constants(part.model, *api_logger_);
+        Constants needed;
+        for (const std::string& name : names) {
+            needed.emplace(name, constants.all().at(name));
+        }
+        give_weights(engine, needed, part.what);
+    };
+    return runner(loaded(source, part.what, give), source.content.digest, fused, part.what);
+}
+
+Provider::Part Provider::part_of(const OrtGraph* graph, const OrtNode* fused, bool name_files) {
+    Part part{graph, fused, {}, {}, ""};
+    std::vector<const OrtNode*> nodes = nodes_of(host_, graph);
     OnnxModelRequest request;
     request.nodes = nodes;
     request.outputs = outputs_of(host_, fused);
-    OnnxModel model = onnx_model(host_, graph, request);
-    std::string what = str("the subgraph of ", nodes.size(), " nodes from ",
-                           described(host_, nodes.front()), " to ", described(host_, nodes.back()));
+    request.name_files = name_files;
+    part.model = onnx_model(host_, graph, request);
+    part.what = str("the subgraph of ", nodes.size(), " nodes from ",
+                    described(host_, nodes.front()), " to ", described(host_, nodes.back()));
     std::map<std::string, std::vector<int64_t>> shapes;
+    const std::vector<std::string>& inputs = part.model.inputs;
     for (const OrtValueInfo* v : inputs_of(host_, fused)) {
         std::string name = name_of(host_, v);
-        if (std::find(model.inputs.begin(), model.inputs.end(), name) != model.inputs.end()) {
+        if (std::find(inputs.begin(), inputs.end(), name) != inputs.end()) {
             shapes.emplace(std::move(name), type_of(host_, v).dims);
         }
     }
     if (options_.nv_dump_subgraphs) {
         dump(graph, fused, request);
     }
-    BuildRequest build{target_, &options_, profiles_for(profiles_, shapes)};
-    build.kernels_ahead = !build.profiles.empty() || are_known(shapes);
-    if (!build.kernels_ahead && !options_.nv_target_sm.empty()) {
-        log_.info(str(what, ": nv_target_sm has no effect, since sizes are open and there are no "
-                            "profiles; kernels are compiled where the model is loaded"));
+    part.request = {target_, &options_, profiles_for(profiles_, shapes)};
+    part.request.kernels_ahead = !part.request.profiles.empty() || are_known(shapes);
+    if (!part.request.kernels_ahead && !options_.nv_target_sm.empty()) {
+        log_.info(str(part.what, ": nv_target_sm has no effect, since sizes are open and there are "
+                                 "no profiles; kernels are compiled where the model is loaded"));
     }
-    StrippedEngine built = this->build(
-        graph, model, build, context_node == nullptr ? Weightless::None : weightless_, what);
-    std::span<const std::byte> content(static_cast<const std::byte*>(built.bytes->data()),
-                                       built.bytes->size());
-    if (options_.nv_detailed_build_log) {
-        log_.info(str("TensorRT engine build for ", text_of(host_, fused).name,
-                      " took: ", ms_since(start), " ms"));
-    }
-    if (context_node != nullptr) {
-        EngineBytes is_signed;
-        std::span<const std::byte> written = content;
-        if (!signing_key_.empty()) {
-            is_signed = sign_engine(content, signing_key_, *api_logger_);
-            written = {static_cast<const std::byte*>(is_signed->data()), is_signed->size()};
-        }
-        *context_node =
-            writer_.write(graph, fused,
-                          {written, build.kernels_ahead ? architecture_text(options_) : "any",
-                           built.left_out.empty() ? std::string() : to_json_text(built.left_out)});
-    }
-    if (std::unique_ptr<NodeRunner> none = runner_of_none()) {
-        return none;
-    }
-    // Without weights the same bytes may belong to models with other weights.
-    return runner({content, {}, "", !built.left_out.empty()}, fused, what,
-                  [&](const LoadedEngine& engine, const std::vector<std::string>& names) {
-                      ModelConstants constants(model, *api_logger_);
-                      Constants needed;
-                      for (const std::string& name : names) {
-                          needed.emplace(name, constants.all().at(name));
-                      }
-                      give_weights(engine, needed, what);
-                  });
+    return part;
 }
 
-StrippedEngine Provider::build(const OrtGraph* graph, const OnnxModel& model,
-                               const BuildRequest& request, Weightless which,
-                               const std::string& what) {
-    if (which == Weightless::None) {
-        return {build_engine(model, request, api_logger_, what), {}};
+void Provider::log_build(const Part& part, std::chrono::steady_clock::time_point start) const {
+    if (options_.nv_detailed_build_log) {
+        log_.info(str("TensorRT engine build for ", text_of(host_, part.fused).name,
+                      " took: ", ms_since(start), " ms"));
     }
-    const char* given = host_.get_from<const char*>(host_.api->Graph_GetModelPath, graph);
-    std::string path = given == nullptr ? "" : given;
-    SourcePlaces places;
-    places.buffer = context_.source_model;
-    if (!path.empty() || !context_.source_model_path.empty()) {
-        places.models.push_back(path.empty() ? context_.source_model_path : path);
+}
+
+Provider::BuiltEngine Provider::build(const Part& part, bool is_context) {
+    BuiltEngine out;
+    if (is_context && weightless_ != Weightless::None) {
+        const char* given = host_.get_from<const char*>(host_.api->Graph_GetModelPath, part.graph);
+        std::string path = given == nullptr ? "" : given;
+        SourcePlaces places;
+        places.buffer = context_.source_model;
+        if (!path.empty() || !context_.source_model_path.empty()) {
+            places.models.push_back(path.empty() ? context_.source_model_path : path);
+        }
+        StrippedEngine stripped = build_without_weights(part.model, part.request, weightless_,
+                                                        places, path, api_logger_, part.what);
+        out.bytes = std::move(stripped.bytes);
+        out.left_out = std::move(stripped.left_out);
+    } else if (is_context && signing_key_.empty()) {
+        out.path = writer_.place_file(part.graph);
     }
-    return build_without_weights(model, request, which, places, path, api_logger_, what);
+    if (out.path.empty()) {
+        if (out.bytes == nullptr) {
+            out.bytes = build_engine(part.model, part.request, api_logger_, part.what);
+        }
+        out.content = content_of(out.bytes);
+        return out;
+    }
+    build_engine_file(part.model, part.request, out.path, api_logger_, part.what);
+    out.file = MappedFile::open(out.path);
+    out.content = {out.file->bytes(), parent_folder(out.path),
+                   std::filesystem::path(out.path).filename().string(),
+                   engine_digest(out.file->bytes())};
+    return out;
+}
+
+OrtNode* Provider::write_context(const Part& part, const BuiltEngine& built) {
+    EngineBytes is_signed;
+    ContextWriter::Engine engine{built.content.bytes, built.path,
+                                 part.request.kernels_ahead ? architecture_text(options_) : "any",
+                                 built.left_out.empty() ? std::string()
+                                                        : to_json_text(built.left_out)};
+    if (!signing_key_.empty()) {
+        is_signed = sign_engine(built.content.bytes, signing_key_, *api_logger_);
+        engine.bytes = content_of(is_signed).bytes;
+    }
+    return writer_.write(part.graph, part.fused, engine);
 }
 
 void Provider::dump(const OrtGraph* graph, const OrtNode* fused, OnnxModelRequest request) {
@@ -155,7 +213,9 @@ void Provider::dump(const OrtGraph* graph, const OrtNode* fused, OnnxModelReques
 }
 
 void Provider::check_validity(std::span<const std::byte> bytes, const std::string& what) {
-    EngineCheck check = check_engine(bytes, target_, api_logger_);
+    constexpr size_t head = 8192; // all that is judged here; loading compares the rest with it
+    EngineCheck check =
+        check_engine(bytes.first(std::min(head, bytes.size())), target_, api_logger_);
     require(check.runs, ErrorCode::InvalidEngine, what, ": ", check.reason);
     if (!check.is_best) {
         std::string text = str(what, ": ", check.reason);
@@ -173,13 +233,14 @@ std::unique_ptr<NodeRunner> Provider::load_context(const OrtGraph* graph, const 
             if (auto none = runner_of_none()) {
                 return none;
             }
-            ContextBytes content = read_context(host_, graph, node, context_, callbacks_);
-            check_validity(content.bytes(), what);
-            return runner({content.bytes(), trust_, content.left_out()}, fused, what,
-                          [&](const LoadedEngine& engine, const std::vector<std::string>& names) {
-                              restore_weights(engine, names, content.left_out(),
-                                              source_places(host_, graph, node, context_), what);
-                          });
+            ContextBytes context = read_context(host_, graph, node, context_, callbacks_);
+            check_validity(context.content().bytes, what);
+            EngineSource source{context.content(), trust_, context.left_out()};
+            auto give = [&](const LoadedEngine& engine, const std::vector<std::string>& names) {
+                restore_weights(engine, names, context.left_out(),
+                                source_places(host_, graph, node, context_), what);
+            };
+            return runner(loaded(source, what, give), source.content.digest, fused, what);
         });
 }
 
@@ -203,9 +264,9 @@ Provider::loaded(const EngineSource& source, const std::string& what, const Give
     auto logger = shares ? std::make_shared<ApiLogger>(environment_log_, false) : api_logger_;
     auto load = [&] {
         auto start = std::chrono::steady_clock::now();
-        LoadedEngine engine = load_engine(source.bytes, target_, source.trust, logger, what);
+        LoadedEngine engine = load_engine(source.content, target_, source.trust, logger, what);
         if (options_.nv_detailed_build_log) {
-            log_.info(str(what, ": ", source.bytes.size(), " bytes with ",
+            log_.info(str(what, ": ", source.content.bytes.size(), " bytes with ",
                           engine.engine->getNbLayers(), " layers after fusion, loaded in ",
                           ms_since(start), " ms"));
         }
@@ -218,7 +279,7 @@ Provider::loaded(const EngineSource& source, const std::string& what, const Give
         return std::make_shared<const LoadedEngine>(load());
     }
     SharedEngines::Found found = shared_engines_->get(
-        engine_key(source.bytes, source.left_out, target_, source.trust), load);
+        engine_key(source.content.digest, source.left_out, target_, source.trust), load);
     if (found.streams) {
         log_.warning(str(what, ": ep.share_ep_contexts has no effect on it, since its weights are "
                                "streamed with a budget of the session's own"));
@@ -228,16 +289,15 @@ Provider::loaded(const EngineSource& source, const std::string& what, const Give
     return found.engine;
 }
 
-std::unique_ptr<NodeRunner> Provider::runner(const EngineSource& source, const OrtNode* fused,
-                                             const std::string& what, const GiveWeights& give) {
-    std::shared_ptr<const LoadedEngine> engine = loaded(source, what, give);
+std::unique_ptr<NodeRunner> Provider::runner(std::shared_ptr<const LoadedEngine> engine,
+                                             const std::string& identity, const OrtNode* fused,
+                                             const std::string& what) {
     NodeBinding binding = bind_node(*engine->engine, what, names_of(host_, inputs_of(host_, fused)),
                                     names_of(host_, outputs_of(host_, fused)));
     std::unique_ptr<RuntimeCache> cache;
     if (!cache_folder_.empty()) {
-        cache = std::make_unique<RuntimeCache>(cache_folder_, source.bytes,
-                                               options_.ingot_runtime_cache_limit, log_,
-                                               environment_log_);
+        cache = std::make_unique<RuntimeCache>(
+            cache_folder_, identity, options_.ingot_runtime_cache_limit, log_, environment_log_);
     }
     return std::make_unique<NodeCompute>(host_, std::move(engine), std::move(binding), settings_,
                                          std::move(cache), gpu_ == nullptr ? nullptr : gpu_->memory,

@@ -2,7 +2,6 @@
 #include "plugins/onnxruntime/runtime_cache.h"
 
 #include "base/file.h"
-#include "base/hash.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -59,11 +58,10 @@ std::string prepare_cache_folder(const std::string& folder, const Log& log) {
     return path.string();
 }
 
-RuntimeCache::RuntimeCache(std::string folder, std::span<const std::byte> engine, uint64_t limit,
-                           Log log, Log closing_log)
-    : folder_(std::move(folder)),
-      path_((fs::path(folder_) / str(to_text(xxh3_128(engine)), suffix)).string()), limit_(limit),
-      log_(log), closing_log_(closing_log) {}
+RuntimeCache::RuntimeCache(std::string folder, const std::string& identity, uint64_t limit, Log log,
+                           Log closing_log)
+    : folder_(std::move(folder)), path_((fs::path(folder_) / (identity + suffix)).string()),
+      limit_(limit), log_(log), closing_log_(closing_log) {}
 
 void RuntimeCache::attach(nvinfer1::IRuntimeConfig& config) {
     if (cache_ == nullptr) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RuntimeCache: compiled kernels of one engine in a file of nv_runtime_cache_path, named by the
-// engine's hash. Failures are logged as warnings and never fail a session.
+// RuntimeCache: compiled kernels of one engine in a file of nv_runtime_cache_path, named by what
+// the engine is. Failures are logged as warnings and never fail a session.
 #pragma once
 
 #include "NvInferRuntime.h"
@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 
 namespace ingot::ort {
@@ -18,10 +17,10 @@ std::string prepare_cache_folder(const std::string& folder, const Log& log);
 
 class RuntimeCache {
 public:
-    /// Reads the file for the engine of these bytes. `limit` bounds the folder's files in total;
-    /// the oldest are removed.
+    /// Reads the file for the engine of this identity, a text of hex digits. `limit` bounds the
+    /// folder's files in total; the oldest are removed.
     /// `closing_log` is for the destructor: ONNX Runtime may end the session's logger before it.
-    RuntimeCache(std::string folder, std::span<const std::byte> engine, uint64_t limit, Log log,
+    RuntimeCache(std::string folder, const std::string& identity, uint64_t limit, Log log,
                  Log closing_log);
     /// Writes the file, whole or not at all.
     ~RuntimeCache();

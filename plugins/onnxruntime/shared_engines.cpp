@@ -2,7 +2,6 @@
 #include "plugins/onnxruntime/shared_engines.h"
 
 #include "base/error.h"
-#include "plugins/onnxruntime/weightless.h"
 
 namespace ingot::ort {
 
@@ -23,9 +22,9 @@ SharedEngines::Found SharedEngines::get(const std::string& key,
     return {std::move(engine), false, false};
 }
 
-std::string engine_key(std::span<const std::byte> bytes, const std::string& left_out,
-                       const Target& target, const EngineTrust& trust) {
-    return str(digest_of(bytes), ' ', static_cast<int>(target.device), ' ', target.ordinal, ' ',
+std::string engine_key(const std::string& digest, const std::string& left_out, const Target& target,
+                       const EngineTrust& trust) {
+    return str(digest, ' ', static_cast<int>(target.device), ' ', target.ordinal, ' ',
                trust.only_signed, trust.allow_code, ' ', left_out, ' ', trust.keys);
 }
 

@@ -30,10 +30,10 @@ private:
     std::map<std::string, std::weak_ptr<const LoadedEngine>> engines_;
 };
 
-/// Equal for engines that can be one: the same bytes on the same device, trusted alike, with the
-/// same table of weights that they lack.
-std::string engine_key(std::span<const std::byte> bytes, const std::string& left_out,
-                       const Target& target, const EngineTrust& trust);
+/// Equal for engines that can be one: of the same digest on the same device, trusted alike, with
+/// the same table of weights that they lack.
+std::string engine_key(const std::string& digest, const std::string& left_out, const Target& target,
+                       const EngineTrust& trust);
 
 /// ep.share_ep_contexts and ep.stop_share_ep_contexts of a session.
 struct Sharing {

@@ -61,9 +61,7 @@ StrippedEngine build_without_weights(const OnnxModel& model, BuildRequest reques
     request.without_weights = true;
     out.bytes = build_engine(model, request, logger, what);
     // The engine's names are the same for all devices; the CPU needs no driver.
-    LoadedEngine engine =
-        load_engine({static_cast<const std::byte*>(out.bytes->data()), out.bytes->size()},
-                    {Device::kCPU, 0}, {}, logger, what);
+    LoadedEngine engine = load_engine(content_of(out.bytes), {Device::kCPU, 0}, {}, logger, what);
     std::vector<std::string> names = missing_weights(engine);
     ModelConstants constants(model, *logger);
     std::optional<std::set<std::string>> digests;

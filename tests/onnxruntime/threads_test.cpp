@@ -69,10 +69,6 @@ EngineBytes engine_of(const char* op) {
     return build_engine(model, request, new_logger(), "the model");
 }
 
-std::span<const std::byte> bytes_of(const EngineBytes& e) {
-    return {static_cast<const std::byte*>(e->data()), e->size()};
-}
-
 /// The results for x = {-1, 2} in a context of its own.
 std::array<float, 2> run(const LoadedEngine& loaded) {
     std::array<float, 2> x{-1, 2};
@@ -94,18 +90,18 @@ TEST(SessionThreads, CompileLoadShareRunAndCloseBesideEachOther) {
     std::atomic<int> loads = 0;
     auto session = [&](int thread, int round) {
         const size_t which = static_cast<size_t>(thread + round) % 2;
-        auto load_from = [&](std::span<const std::byte> bytes) {
+        auto load_from = [&](const EngineContent& content) {
             ++loads;
-            return load_engine(bytes, {}, {}, new_logger(), "the engine");
+            return load_engine(content, {}, {}, new_logger(), "the engine");
         };
         if (round % 4 == 3) { // a session that compiles, and shares nothing
             EngineBytes own = engine_of(which == 0 ? "Relu" : "Neg");
-            EXPECT_EQ(run(load_from(bytes_of(own))), expected[which]);
+            EXPECT_EQ(run(load_from(content_of(own))), expected[which]);
             return;
         }
-        std::span<const std::byte> bytes = bytes_of(compiled[which]);
+        EngineContent content = content_of(compiled[which]);
         SharedEngines::Found found =
-            shared.get(engine_key(bytes, "", {}, {}), [&] { return load_from(bytes); });
+            shared.get(engine_key(content.digest, "", {}, {}), [&] { return load_from(content); });
         EXPECT_EQ(run(*found.engine), expected[which]);
     };
     std::vector<std::thread> all;

@@ -118,7 +118,7 @@ def test_engine_of_another_model_is_refused(source, tmp_path):
     compile_to(source, tmp_path / "b.onnx")
     shutil.copy(tmp_path / "b_0.engine", tmp_path / "a_0.engine")
     with pytest.raises(Exception, match="is not the engine that the model was compiled with: got "
-                                        "xxh3=.*expected xxh3=.*compile the model again"):
+                                        "engine=[0-9a-f]{64}, expected engine=[0-9a-f]{64}.*compile the model again"):
         session(target)
 
 
@@ -128,7 +128,7 @@ def test_damaged_engines_are_refused(source, tmp_path):
     whole = engine.read_bytes()
     for bad in (whole[:-1], whole[:100], b"", whole[:50] + b"\xff" + whole[51:]):
         engine.write_bytes(bad)
-        with pytest.raises(Exception, match="is not the engine that|can't find engine cache|empty"):
+        with pytest.raises(Exception, match="is not the engine that|can't find engine cache|empty|it is truncated"):
             session(target)
     engine.unlink()
     with pytest.raises(Exception, match="can't find engine cache: .*a_0.engine. Please make sure "
