@@ -57,8 +57,10 @@ NodeCompute::NodeCompute(const Host& host, std::shared_ptr<const LoadedEngine> e
     if (settings_->profile != nullptr) {
         subgraph_ = settings_->profile->add_subgraph(binding_.what);
     }
+    streams_ = engine_->engine->getStreamableWeightsSize() > 0;
     configure();
     give_back(take()); // fails here rather than in the first run
+    end_run();
 }
 
 std::unique_ptr<nv::IRuntimeConfig> NodeCompute::make_config(bool records_graphs) {
@@ -104,8 +106,8 @@ void NodeCompute::configure() {
     if (settings_->options.enable_cuda_graph && settings_->profile == nullptr) {
         graph_config_ = make_config(true);
     }
-    int64_t streamable = engine_->engine->getStreamableWeightsSize();
-    if (streamable > 0) {
+    if (streams_) {
+        int64_t streamable = engine_->engine->getStreamableWeightsSize();
         int64_t bytes = settings_->budget
                             .bytes(streamable, engine_->engine->getWeightStreamingAutomaticBudget())
                             .value_or(streamable);
@@ -136,9 +138,19 @@ void NodeCompute::run(OrtKernelContext* kernel) {
         device_->require_alive();
     }
     try {
-        std::unique_ptr<RunContext> c = take();
-        run(*c, kernel);
-        give_back(std::move(c)); // a failed context is not used again
+        struct Run {
+            NodeCompute& node;
+            std::unique_ptr<RunContext> c = node.take();
+            explicit Run(NodeCompute& n) : node(n) {}
+            Run(const Run&) = delete;
+            Run& operator=(const Run&) = delete;
+            ~Run() {
+                c.reset(); // null, or failed: it is not used again
+                node.end_run();
+            }
+        } running(*this);
+        run(*running.c, kernel);
+        give_back(std::move(running.c));
     } catch (...) {
         const char* cause = device_ == nullptr ? nullptr : getDeviceError(*engine_->engine);
         if (cause != nullptr) {
@@ -153,17 +165,32 @@ void NodeCompute::failed(const char* otherwise) {
 }
 
 std::unique_ptr<RunContext> NodeCompute::take() {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (budget_changes_ != settings_->changes) {
-        idle_.clear(); // a budget can be set only without contexts
-        configure();
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (budget_changes_ != settings_->changes) {
+        if (streams_ && running_ > 0) { // a budget can be set only without contexts
+            none_running_.wait(lock);
+        } else {
+            idle_.clear();
+            configure();
+        }
     }
     std::optional<int64_t> graph;
     if (graph_config_ != nullptr && settings_->run_options().graph >= 0) {
         graph = settings_->run_options().graph;
     }
     std::unique_ptr<RunContext> c = idle_.take(graph);
-    return c == nullptr ? make_context(graph) : std::move(c);
+    if (c == nullptr) {
+        c = make_context(graph);
+    }
+    ++running_;
+    return c;
+}
+
+void NodeCompute::end_run() noexcept {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (--running_ == 0) {
+        none_running_.notify_all();
+    }
 }
 
 std::unique_ptr<RunContext> NodeCompute::make_context(std::optional<int64_t> graph) {

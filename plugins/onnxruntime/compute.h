@@ -9,6 +9,7 @@
 #include "plugins/onnxruntime/runtime_cache.h"
 #include "plugins/onnxruntime/scratch_pool.h"
 
+#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -119,6 +120,7 @@ private:
     std::unique_ptr<RunContext> make_context(std::optional<int64_t> graph);
     void time_layers(RunContext& c) const;
     void give_back(std::unique_ptr<RunContext> c);
+    void end_run() noexcept;
     void run(OrtKernelContext* kernel);
     void run(RunContext& c, OrtKernelContext* kernel);
     void choose_profile(RunContext& c, const std::vector<nvinfer1::Dims>& shapes);
@@ -148,7 +150,10 @@ private:
     bool has_profiles_ = false;   // with limits on shapes
     size_t subgraph_ = 0;         // in the profile file
     uint64_t budget_changes_ = 0; // RunSettings::changes when the budget was applied
+    bool streams_ = false;        // the engine's weights may be streamed
     std::mutex mutex_;
+    size_t running_ = 0; // contexts in use by runs
+    std::condition_variable none_running_;
     IdleContexts<RunContext> idle_;
     std::vector<std::unique_ptr<RunContext>> captured_; // the application's graphs use them
 };

@@ -208,28 +208,9 @@ OrtStatus* Provider::set_dynamic_options(OrtEp* self, const char* const* keys,
     Provider& p = me(self);
     return guard(p.host_, [&] {
         for (size_t i = 0; i < count; ++i) {
-            p.set_dynamic_option(keys[i], values[i]);
+            p.settings_->set_dynamic_option(keys[i], values[i]);
         }
     });
-}
-
-void Provider::set_dynamic_option(const std::string& key, const std::string& value) {
-    constexpr const char* workload = "ep.dynamic.workload_type";
-    constexpr const char* budget = "nv_weight_streaming_budget";
-    if (key == workload) {
-        require(value == "Default" || value == "Efficient", ErrorCode::InvalidArgument,
-                "dynamic option \"", key, "\" is \"", value, "\", expected Default or Efficient");
-        std::lock_guard<std::mutex> lock(settings_->mutex);
-        settings_->low_priority = value == "Efficient";
-    } else if (key == budget) {
-        StreamingBudget parsed = StreamingBudget::parse(value);
-        std::lock_guard<std::mutex> lock(settings_->mutex);
-        settings_->budget = parsed;
-    } else {
-        fail(ErrorCode::InvalidArgument, "Unknown dynamic option: \"", key, "\"; known are \"",
-             workload, "\" and \"", budget, "\"");
-    }
-    ++settings_->changes;
 }
 
 // --- which nodes ---------------------------------------------------------------------------------

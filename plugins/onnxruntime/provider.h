@@ -102,7 +102,6 @@ private:
     OrtNode* write_context(const Part& part, const BuiltEngine& built);
     void log_build(const Part& part, std::chrono::steady_clock::time_point start) const;
     void check_validity(std::span<const std::byte> bytes, const std::string& what);
-    void set_dynamic_option(const std::string& key, const std::string& value);
     void check_profiles(const OrtGraph* graph) const;
     void dump(const OrtGraph* graph, const OrtNode* fused, OnnxModelRequest request);
     /// Throws an error that an earlier call could not report to the host.

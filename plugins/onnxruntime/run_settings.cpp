@@ -146,6 +146,25 @@ std::optional<int64_t> StreamingBudget::bytes(int64_t streamable, int64_t automa
     return static_cast<int64_t>(amount_);
 }
 
+void RunSettings::set_dynamic_option(const std::string& key, const std::string& value) {
+    constexpr const char* workload = "ep.dynamic.workload_type";
+    constexpr const char* streaming = "nv_weight_streaming_budget";
+    if (key == workload) {
+        require(value == "Default" || value == "Efficient", ErrorCode::InvalidArgument,
+                "dynamic option \"", key, "\" is \"", value, "\", expected Default or Efficient");
+        std::lock_guard<std::mutex> lock(mutex);
+        low_priority = value == "Efficient";
+    } else if (key == streaming) {
+        StreamingBudget parsed = StreamingBudget::parse(value);
+        std::lock_guard<std::mutex> lock(mutex);
+        budget = parsed;
+    } else {
+        fail(ErrorCode::InvalidArgument, "Unknown dynamic option: \"", key, "\"; known are \"",
+             workload, "\" and \"", streaming, "\"");
+    }
+    ++changes;
+}
+
 ProfileFile::ProfileFile(std::string path, Log log)
     : path_(path.empty() ? default_path() : std::move(path)), log_(log) {}
 

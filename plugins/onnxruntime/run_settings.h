@@ -73,6 +73,8 @@ struct RunSettings {
     /// The host's that are at work.
     const std::shared_ptr<Profilers> profilers = std::make_shared<Profilers>();
 
+    /// Changes a setting for the runs that begin from here on. Errors: InvalidArgument.
+    void set_dynamic_option(const std::string& key, const std::string& value);
     /// The options of this thread's run.
     RunOptions run_options() const;
     /// Sets them on this thread for the duration of a run; nullopt: the run has ended.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Eight threads do what sessions beside each other do to what they share: engines, scratch memory
 // and logs.
+#include "fake_host.h"
+#include "plugins/onnxruntime/compute.h"
 #include "plugins/onnxruntime/proto.h"
 #include "plugins/onnxruntime/shared_engines.h"
 
@@ -8,46 +10,30 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <thread>
 
 namespace ingot::ort {
 namespace {
 
-std::atomic<int> messages = 0;
-
-const OrtApi& fake_api() {
-    static const OrtApi api = [] {
-        OrtApi a{};
-        a.Logger_LogMessage = [](const OrtLogger*, OrtLoggingLevel, const char*, const char*, int,
-                                 const char*) -> OrtStatus* {
-            ++messages;
-            return nullptr;
-        };
-        a.Logger_GetLoggingSeverityLevel = [](const OrtLogger*,
-                                              OrtLoggingLevel* out) -> OrtStatus* {
-            *out = ORT_LOGGING_LEVEL_VERBOSE;
-            return nullptr;
-        };
-        a.ReleaseStatus = [](OrtStatus*) {};
-        return a;
-    }();
-    return api;
-}
-
-std::shared_ptr<ApiLogger> new_logger() {
-    static const int logger = 0;
-    Host host;
-    host.api = &fake_api();
-    host.version = newest_api;
-    return std::make_shared<ApiLogger>(Log(host, reinterpret_cast<const OrtLogger*>(&logger)),
-                                       true);
-}
+using test::messages;
+using test::new_logger;
 
 Proto value_info(const char* name) {
     Proto shape;
     shape.message(1, Proto().text(2, "n")).message(1, Proto().integer(1, 2));
     return Proto().text(1, name).message(
         2, Proto().message(1, Proto().integer(1, 1).message(2, shape)));
+}
+
+OnnxModel model_of(const Proto& graph) {
+    OnnxModel model;
+    model.bytes = Proto()
+                      .integer(1, 9)
+                      .message(7, graph)
+                      .message(8, Proto().text(1, "").integer(2, 17))
+                      .bytes();
+    return model;
 }
 
 /// y = op(x), of x[n,2].
@@ -57,16 +43,10 @@ EngineBytes engine_of(const char* op) {
         .text(2, "g")
         .message(11, value_info("x"))
         .message(12, value_info("y"));
-    OnnxModel model;
-    model.bytes = Proto()
-                      .integer(1, 9)
-                      .message(7, graph)
-                      .message(8, Proto().text(1, "").integer(2, 17))
-                      .bytes();
     Options options;
     BuildRequest request;
     request.options = &options;
-    return build_engine(model, request, new_logger(), "the model");
+    return build_engine(model_of(graph), request, new_logger(), "the model");
 }
 
 /// The results for x = {-1, 2} in a context of its own.
@@ -118,6 +98,105 @@ TEST(SessionThreads, CompileLoadShareRunAndCloseBesideEachOther) {
     EXPECT_GE(loads, threads * rounds / 4 + 2);
     EXPECT_LE(loads, threads * rounds);
     EXPECT_GT(messages, 0);
+}
+
+// --- dynamic options
+// ------------------------------------------------------------------------------
+
+constexpr size_t width = 64;
+
+/// y = x * w, of x[n,64], where w is three times the identity, whose elements may be streamed.
+LoadedEngine streaming_engine(const Options& options) {
+    std::vector<float> w(width * width, 0);
+    for (size_t i = 0; i < width; ++i) {
+        w[i * width + i] = 3;
+    }
+    auto side = [](const char* name) {
+        Proto shape;
+        shape.message(1, Proto().text(2, "n")).message(1, Proto().integer(1, width));
+        return Proto().text(1, name).message(
+            2, Proto().message(1, Proto().integer(1, 1).message(2, shape)));
+    };
+    Proto weights;
+    weights.integer(1, width).integer(1, width).integer(2, 1).text(8, "w").text(
+        9, {reinterpret_cast<const char*>(w.data()), w.size() * sizeof(float)});
+    Proto graph;
+    graph.message(1, Proto().text(1, "x").text(1, "w").text(2, "y").text(3, "y").text(4, "MatMul"))
+        .text(2, "g")
+        .message(5, weights)
+        .message(11, side("x"))
+        .message(12, side("y"));
+    BuildRequest request{{}, &options, {}};
+    return build_loaded_engine(model_of(graph), request, new_logger(), "the model");
+}
+
+/// A session of one node, whose weights may be streamed.
+struct Session {
+    std::shared_ptr<RunSettings> settings = std::make_shared<RunSettings>();
+    std::unique_ptr<NodeCompute> node;
+    explicit Session(const char* budget) {
+        settings->options.nv_weight_streaming_budget = budget;
+        settings->budget = StreamingBudget::parse(budget);
+        auto engine = std::make_shared<const LoadedEngine>(streaming_engine(settings->options));
+        NodeBinding binding{"the node", {{"x", 0}}, {"y"}};
+        node = std::make_unique<NodeCompute>(test::fake_host(), engine, binding, settings, nullptr,
+                                             nullptr, nullptr);
+    }
+    /// A run of `rows` rows.
+    void run(size_t rows) {
+        std::vector<float> x(rows * width);
+        for (size_t i = 0; i < x.size(); ++i) {
+            x[i] = static_cast<float>(i % 17) - 8;
+        }
+        test::FakeRun kernel{{{static_cast<int64_t>(rows), width}, x}};
+        OrtStatus* failed = node->Compute(node.get(), nullptr, kernel.context());
+        ASSERT_EQ(failed, nullptr) << test::text_of(failed);
+        ASSERT_EQ(kernel.output.values.size(), x.size());
+        for (size_t i = 0; i < x.size(); ++i) {
+            ASSERT_EQ(kernel.output.values[i], 3 * x[i]) << i;
+        }
+    }
+};
+
+TEST(SessionThreads, RunCompileAndCloseWhileDynamicOptionsChange) {
+    constexpr int rounds = 40;
+    Session session("1");
+    ASSERT_GT(streaming_engine(session.settings->options).engine->getStreamableWeightsSize(), 0);
+    auto change = [&](const char* key, const char* value) {
+        session.settings->set_dynamic_option(key, value);
+    };
+    auto each = [](auto f) {
+        return [f] {
+            for (int r = 0; r < rounds; ++r) {
+                f(r);
+            }
+        };
+    };
+    auto run = each([&](int r) { session.run(1 + static_cast<size_t>(r) % 3); });
+    auto budget = each([&](int r) {
+        constexpr const char* budgets[] = {"0", "50%", "1", "8K", "-1"};
+        change("nv_weight_streaming_budget", budgets[static_cast<size_t>(r) % 5]);
+    });
+    auto workload = each([&](int r) {
+        change("ep.dynamic.workload_type", r % 2 == 0 ? "Efficient" : "Default");
+        EXPECT_THROW(change("ep.dynamic.workload_type", "Slow"), Error);
+    });
+    auto others = each([](int r) { // compiled, loaded, run and closed beside it
+        if (r % 8 == 0) {
+            Session other("50%");
+            other.run(2);
+        }
+    });
+    std::vector<std::thread> all;
+    for (const std::function<void()>& f : std::initializer_list<std::function<void()>>{
+             run, run, run, run, budget, workload, others, others}) {
+        all.emplace_back(f);
+    }
+    for (std::thread& t : all) {
+        t.join();
+    }
+    change("nv_weight_streaming_budget", "0");
+    session.run(3);
 }
 
 } // namespace
