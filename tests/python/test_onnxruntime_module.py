@@ -237,14 +237,27 @@ def test_sample_prints_its_four_times(package, tmp_path, embed):
     assert (tmp_path / "model_ctx_0.engine").exists() == (embed == "False")
 
 
-def test_listings_of_the_page(package):
-    """docs/onnxruntime.md to the letter, each listing after the imports of the first."""
+def listings_of_the_page():
     page = (REPOSITORY / "docs" / "onnxruntime.md").read_text(encoding="utf-8")
-    first, by_hand, compiled = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    imports = "".join(line + "\n" for line in first.splitlines() if line.startswith("import "))
+    return re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+
+
+def test_first_result_in_five_lines(package):
+    """The first listing of docs/onnxruntime.md as it stands, in the folder of this clone."""
+    first, *_ = listings_of_the_page()
+    assert len(first.splitlines()) == 5
+    done = run(package, f"import os; os.chdir({str(REPOSITORY)!r})\n" + first, allow_cpu=None)
+    label = np.load(REPOSITORY / "examples" / "digits" / "held_out_labels.npy")[0]
+    assert (done.returncode, done.stdout) == (0, f"digit {label}\n")
+
+
+def test_listings_of_the_page(package):
+    """The others to the letter, each after the first two lines of the first."""
+    first, by_hand, compiled = listings_of_the_page()
+    imports, register = first.splitlines(keepends=True)[:2]
     session_runs = 'print(session.run(None, {"x": np.array([[-1.0, 2.0]], np.float32)})[0].tolist())\n'
-    for text in (first + session_runs, imports + by_hand + 'session = onnxruntime.InferenceSession("model.onnx", options)\n'
-                 + session_runs, first + compiled + session_runs):
+    for text in (imports + by_hand + 'session = onnxruntime.InferenceSession("model.onnx", options)\n' + session_runs,
+                 imports + register + compiled + session_runs):
         done = run(package, text + "print(session.get_providers()[0])\n")
         assert done.returncode == 0, done.stdout
         assert done.stdout.splitlines()[-2:] == ["[[0.0, 4.0]]", "NvTensorRTRTXExecutionProvider"], done.stdout
