@@ -6,7 +6,7 @@
   onnxruntime_speed.py --pack FILE.tar.xz      for a machine that has only this tree: the stripped binaries and the
                                                graphs; measure there with --packed FILE.tar.xz
 
-Rows of any machine are measured on the CPU device: compile, capability, host_memory, context_load, threads.
+Rows of any machine are measured on the CPU device: compile, capability, host_memory, first_output, context_load, threads.
 Rows of a GPU: enqueue, synchronised, first_output, context_load, idle_sessions, table. Each measurement is a
 process of its own; what fails or finds no time says so and stops nothing else. Results go to
 bench/results/onnxruntime_DEVICE.json, after each row; a table is printed last.
@@ -18,6 +18,7 @@ import os
 import pathlib
 import platform
 import re
+import resource
 import shutil
 import statistics
 import subprocess
@@ -36,7 +37,7 @@ import models as architectures  # noqa: E402
 BINARIES = ("ingot", "libingot.so", "libingot_cpu.so", "libingot_onnxruntime.so")
 TABLE_MODELS = ("resnet50", "bert_base_dynamo", "sd15_unet", "llama32_1b_decode")
 GPU_ROWS = ("enqueue", "synchronised", "first_output", "context_load", "idle_sessions", "table")
-CPU_ROWS = ("compile", "capability", "host_memory", "context_load", "threads")
+CPU_ROWS = ("compile", "capability", "host_memory", "first_output", "context_load", "threads")
 
 
 class Late(Exception):
@@ -66,6 +67,15 @@ class Bench:
         if done.returncode != 0:
             raise RuntimeError(f"{pathlib.Path(str(words[0])).name}: exit code {done.returncode}: {done.stdout[-600:]}")
         return done.stdout
+
+    def timed(self, *words, **more):
+        """Seconds that a program takes, and of the CPU."""
+        def used():
+            u = resource.getrusage(resource.RUSAGE_CHILDREN)
+            return u.ru_utime + u.ru_stime
+        before, start = used(), time.perf_counter()
+        self.call(*words, **more)
+        return time.perf_counter() - start, used() - before
 
     def child(self, measurement, limit=240, cores=None, **arguments):
         text = self.call(sys.executable, HERE / "onnxruntime_child.py", measurement, json.dumps(arguments, default=str),
@@ -120,19 +130,26 @@ def row(value, limit, unit, **more):
 
 # --- rows ----------------------------------------------------------------------------------------
 
+def beside(pairs, limit, what):
+    """A row of (seconds, CPU seconds) of the provider and of what it is compared with, in turns: the wall's ratio,
+    with the CPU's, which other work on the machine changes less."""
+    def middle(i):
+        return statistics.median(a[i] / b[i] for a, b in pairs)
+    return row(middle(0), limit, what, cpu_ratio=round(middle(1), 4),
+               seconds=[[round(s, 3) for s in (a[0], b[0])] for a, b in pairs],
+               cpu_seconds=[[round(s, 3) for s in (a[1], b[1])] for a, b in pairs])
+
+
 def compile_row(bench, names, report):
     """CompileModel beside `ingot build`, on two cores, in turns."""
     cores = sorted(os.sched_getaffinity(0))[:2]
     for name in names:
         path, pairs = architectures.model_file(name), []
-        for turn in range(3):
-            start = time.perf_counter()
-            bench.call(bench.build / "ingot", "build", path, "-o", bench.folder / "own.engine", cores=cores)
-            own = time.perf_counter() - start
+        for turn in range(5):
+            own = bench.timed(bench.build / "ingot", "build", path, "-o", bench.folder / "own.engine", cores=cores)
             ours = bench.child("compiled", cores=cores, model=path, out=bench.folder / f"turn{turn}_{name}.onnx")
-            pairs.append((ours["seconds"], own))
-        ratio = statistics.median(a / b for a, b in pairs)
-        report[name] = row(ratio, 1.25, "of ingot build", seconds=[[round(s, 3) for s in p] for p in pairs])
+            pairs.append(((ours["seconds"], ours["cpu_seconds"]), own))
+        report[name] = beside(pairs, 1.25, "of ingot build")
 
 
 def capability_row(bench, _, report):
@@ -230,17 +247,15 @@ def synchronised_row(bench, names, report):
 
 
 def first_output_row(bench, names, report):
-    """From the ONNX file to the first output, with no cache, beside `ingot run` of the same file."""
+    """From the ONNX file to the first output, with no cache, beside `ingot run` of the same file, in turns."""
     for name in names:
         path, spec, pairs = architectures.model_file(name), architectures.MODELS[name], []
-        for _ in range(min(2, rounds(path))):
-            start = time.perf_counter()
-            bench.call(bench.build / "ingot", "run", path, f"--shapes={spec.shapes(spec.bench)}", "--device",
-                       "cuda" if bench.gpu else "cpu")
-            own = time.perf_counter() - start
-            pairs.append((bench.child("first_output", name=name, model=path)["from_registration_s"], own))
-        report[name] = row(min(a for a, _ in pairs) / min(b for _, b in pairs), 1.15, "of ingot run",
-                           seconds=[[round(s, 3) for s in p] for p in pairs])
+        for _ in range(rounds(path)):
+            own = bench.timed(bench.build / "ingot", "run", path, f"--shapes={spec.shapes(spec.bench)}", "--device",
+                              "cuda" if bench.gpu else "cpu")
+            ours = bench.child("first_output", name=name, model=path)
+            pairs.append(((ours["from_registration_s"], ours["cpu_s"]), own))
+        report[name] = beside(pairs, 1.15, "of ingot run")
 
 
 def idle_sessions_row(bench, names, report):
