@@ -108,7 +108,8 @@ void read_sequences(const Object& o, ModelConfig& out) {
 void read_groups(const Object& groups, ModelConfig& out) {
     for (const Object& group : groups) {
         if (group.value("kind", "") == "KIND_CPU") {
-            out.cpu_instances += group.value("count", 1);
+            std::string policy = group.value("host_policy", "");
+            out.cpu_instances[policy.empty() ? "cpu" : policy] += group.value("count", 1);
         }
         for (const Object& profile : group.value("profile", Object::array())) {
             out.profile = static_cast<int32_t>(integer(profile));

@@ -69,7 +69,7 @@ struct ModelConfig {
     bool has_scheduler = false;
     std::string file; // default_model_filename; "" for none
     int32_t profile = 0;
-    int32_t cpu_instances = 0; // of all groups
+    std::map<std::string, int32_t> cpu_instances; // by the name of their host policy
     Parameters parameters;
     bool fp16 = false;              // precision_mode of the accelerator "tensorrt"
     std::vector<std::string> notes; // fields that have no effect, and why

@@ -26,7 +26,8 @@ std::string target_name(const Target& target) {
     return target.device == Device::kGPU ? str("GPU ", target.ordinal) : "the CPU";
 }
 
-std::unique_ptr<Runner> make_runner(Model& model, TRITONBACKEND_ModelInstance* instance) {
+std::unique_ptr<Runner> make_runner(Model& model, TRITONBACKEND_ModelInstance* instance,
+                                    const HostPolicy& policy) {
     Target target = target_of(instance);
     std::unique_ptr<DeviceAllocator> gpu;
     if (target.device == Device::kGPU) {
@@ -35,7 +36,15 @@ std::unique_ptr<Runner> make_runner(Model& model, TRITONBACKEND_ModelInstance* i
             target = {Device::kCPU, 0};
         }
     }
-    return std::make_unique<Runner>(model.engine(target), model.config(), std::move(gpu));
+    return std::make_unique<Runner>(model.engine(target, policy), model.config(), std::move(gpu));
+}
+
+/// "host policy 'node0': cores 0-3, NUMA node 0".
+std::string policy_text(const HostPolicy& policy) {
+    std::string text = str("host policy '", policy.name, "': ");
+    text += policy.cores.empty() ? "" : str("cores ", policy.cores);
+    text += policy.cores.empty() || policy.node.empty() ? "" : ", ";
+    return text + (policy.node.empty() ? "" : str("NUMA node ", policy.node));
 }
 
 } // namespace
@@ -45,7 +54,11 @@ Instance::Instance(Model& model, TRITONBACKEND_ModelInstance* instance)
       name_(get_from<const char*>(TRITONBACKEND_ModelInstanceName, instance)) {
     with_place([&] { return str("instance '", name_, "'"); },
                [&] {
-                   runner_ = make_runner(model, instance);
+                   HostPolicy policy = read_host_policy(instance);
+                   if (!policy.note.empty()) {
+                       log(TRITONSERVER_LOG_WARN, str(model.subject(), ": ", policy.note));
+                   }
+                   runner_ = make_runner(model, instance, policy);
                    std::string reason;
                    size_t warm = warm_up(reason);
                    if (!reason.empty()) {
@@ -55,7 +68,8 @@ Instance::Instance(Model& model, TRITONBACKEND_ModelInstance* instance)
                    report_memory();
                    log(TRITONSERVER_LOG_INFO,
                        str(model.subject(), ": instance '", name_, "' is ready on ",
-                           target_name(target_of(instance)), ", ", warm, " batch sizes prepared"));
+                           target_name(target_of(instance)), ", ", warm, " batch sizes prepared",
+                           policy.has_effect() ? "; " + policy_text(policy) : ""));
                });
 }
 

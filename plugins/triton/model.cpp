@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/triton/model.h"
 
+#include "base/cpus.h"
 #include "base/file.h"
 
 #include <nlohmann/json.hpp>
-
-#include <thread>
 
 namespace ingot::triton {
 
@@ -79,8 +78,15 @@ int64_t default_max_batch(const std::map<std::string, std::string>& options) {
     return is_number ? std::stoll(value) : default_batch_of_server;
 }
 
-int32_t cores() {
-    return static_cast<int32_t>(std::max(1U, std::thread::hardware_concurrency()));
+/// Threads of an instance on the CPU. The instances of a policy share its cores, to which the
+/// server keeps the calling thread; "": all instances share all cores.
+int32_t threads_of_one(const ModelConfig& config, const std::string& policy) {
+    auto cores = static_cast<int32_t>(usable_cpus().size());
+    int32_t instances = 0;
+    for (const auto& [name, count] : config.cpu_instances) {
+        instances += policy.empty() || name == policy ? count : 0;
+    }
+    return std::max(1, cores / std::max(1, instances));
 }
 
 void set_config(TRITONBACKEND_Model* model, const std::string& json) {
@@ -113,7 +119,7 @@ Model::Model(BackendState& backend, TRITONBACKEND_Model* model)
                     "that a trusted key has signed: 'ingot build' and 'ingot sign' make one");
             bytes_ =
                 read_engine(path, {config_.fp16, config_.parameters.batch_invariant}, *logger_);
-            first_ = engine({Device::kCPU, 0});
+            first_ = engine({Device::kCPU, 0}, {});
             if (get_from<bool>(TRITONBACKEND_ModelAutoCompleteConfig, model)) {
                 auto completed = complete_config(config_, *first_, default_max_batch(options));
                 if (completed) {
@@ -154,9 +160,12 @@ std::string Model::find_file(TRITONBACKEND_Model* model) const {
          ": put the engine there, or name it in default_model_filename");
 }
 
-std::shared_ptr<const Engine> Model::engine(const Target& target) {
+std::shared_ptr<const Engine> Model::engine(const Target& target, const HostPolicy& policy) {
     std::lock_guard<std::mutex> lock(mutex_);
-    std::shared_ptr<const Engine> found = engines_[target].lock();
+    bool is_placed = target.device == Device::kCPU && policy.has_effect();
+    std::string place = is_placed ? policy.name : "";
+    std::weak_ptr<const Engine>& known = engines_[{target, place}];
+    std::shared_ptr<const Engine> found = known.lock();
     if (found == nullptr) {
         LoadRequest request{target, config_.profile, config_.parameters.threads, trust_, nullptr};
         if (target.device == Device::kGPU) {
@@ -164,10 +173,10 @@ std::shared_ptr<const Engine> Model::engine(const Target& target) {
                 std::make_unique<DeviceAllocator>(gpus().open(target.ordinal), metrics_);
         }
         if (request.threads == 0) {
-            request.threads = std::max(1, cores() / std::max(1, config_.cpu_instances));
+            request.threads = threads_of_one(config_, place);
         }
         found = load_engine(bytes_, std::move(request), logger_);
-        engines_[target] = found;
+        known = found;
     }
     first_.reset();
     return found;

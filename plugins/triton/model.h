@@ -4,9 +4,11 @@
 
 #include "plugins/triton/backend_state.h"
 #include "plugins/triton/config.h"
+#include "plugins/triton/host_policy.h"
 
 #include <map>
 #include <mutex>
+#include <tuple>
 
 namespace ingot::triton {
 
@@ -28,8 +30,10 @@ public:
     /// Whether requests that come after the loss of the device are left unanswered.
     bool holds_after_loss() const { return holds_after_loss_; }
     Gpus& gpus() { return backend_.gpus; }
-    /// Loaded when the first instance asks, then shared. From any thread.
-    std::shared_ptr<const Engine> engine(const Target& target);
+    /// Loaded when the first instance asks, then shared; on the CPU by the instances of a host
+    /// policy, since its threads run on the policy's cores, as the calling thread does. From any
+    /// thread.
+    std::shared_ptr<const Engine> engine(const Target& target, const HostPolicy& policy);
 
 private:
     std::string find_file(TRITONBACKEND_Model* model) const;
@@ -45,7 +49,14 @@ private:
     bool holds_after_loss_ = false;
     EngineBytes bytes_;
     std::mutex mutex_;
-    std::map<Target, std::weak_ptr<const Engine>> engines_; // instances own them
+    struct Place {
+        Target target;
+        std::string policy; // "": of none
+        bool operator<(const Place& other) const {
+            return std::tie(target, policy) < std::tie(other.target, other.policy);
+        }
+    };
+    std::map<Place, std::weak_ptr<const Engine>> engines_; // instances own them
     /// That of the CPU, which described the model, until the first instance has its own.
     std::shared_ptr<const Engine> first_;
 };

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/triton/runner.h"
 
+#include "base/cpus.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
 
 namespace ingot::triton {
 
@@ -29,8 +30,8 @@ std::vector<int64_t> powers_up_to(int64_t limit) {
 
 /// More gain little: a request's body comes out of one core's cache.
 int copying_threads() {
-    constexpr unsigned most = 4;
-    return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, most));
+    constexpr size_t most = 4;
+    return static_cast<int>(std::clamp<size_t>(usable_cpus().size(), 1, most));
 }
 
 /// Calls f(offset, bytes, parts) for the parts that lie one behind another in the staging memory.

@@ -163,18 +163,4 @@ std::string find_program(const std::string& name) {
     return "";
 }
 
-std::vector<int> usable_cpus() {
-    std::vector<int> out;
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof set, &set) == 0) {
-        for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-            if (CPU_ISSET(static_cast<size_t>(cpu), &set)) {
-                out.push_back(cpu);
-            }
-        }
-    }
-    return out;
-}
-
 } // namespace ingot

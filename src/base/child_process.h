@@ -44,7 +44,5 @@ private:
 /// The path of a program: `name` itself when it has a slash, else the first file on PATH that may
 /// be executed; "" when there is none.
 std::string find_program(const std::string& name);
-/// The cores that this process may use.
-std::vector<int> usable_cpus();
 
 } // namespace ingot

@@ -5,11 +5,11 @@
 // threads, starts workers of its own when it first needs them.
 #include "base/thread_pool.h"
 
+#include "base/cpus.h"
 #include "base/error.h"
 #include "base/fork.h"
 
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -80,15 +80,6 @@ bool spin(std::chrono::nanoseconds limit, const Done& done) {
         }
     } while (Clock::now() < end);
     return false;
-}
-
-int usable_cpus() {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (::sched_getaffinity(0, sizeof(set), &set) == 0) {
-        return std::max(1, CPU_COUNT(&set));
-    }
-    return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 int64_t divide_up(int64_t a, int64_t b) {
@@ -304,7 +295,8 @@ ThreadPool::State::~State() {
 ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
     require(threads >= 0, ErrorCode::InvalidArgument, "expected a number of threads, got ",
             threads);
-    int cpus = usable_cpus();
+    auto cpus = static_cast<int>(usable_cpus().size());
+    cpus = cpus == 0 ? std::max(1, static_cast<int>(std::thread::hardware_concurrency())) : cpus;
     state_->size = threads == 0 ? cpus : threads;
     // With more threads than CPUs, spinning would starve the thread being waited for.
     state_->spin_limit = state_->size <= cpus ? longest_spin : std::chrono::microseconds(0);

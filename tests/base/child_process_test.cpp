@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/child_process.h"
+#include "base/cpus.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/process.h"

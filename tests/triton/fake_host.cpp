@@ -270,6 +270,12 @@ TRITONSERVER_Error* TRITONBACKEND_ModelInstanceDeviceId(TRITONBACKEND_ModelInsta
     *device = instance->device;
     return nullptr;
 }
+TRITONSERVER_Error* TRITONBACKEND_ModelInstanceHostPolicy(TRITONBACKEND_ModelInstance* instance,
+                                                          TRITONSERVER_Message** policy) {
+    PLANTED()
+    *policy = &instance->policy;
+    return nullptr;
+}
 TRITONSERVER_Error* TRITONBACKEND_ModelInstanceModel(TRITONBACKEND_ModelInstance* instance,
                                                      TRITONBACKEND_Model** model) {
     PLANTED()

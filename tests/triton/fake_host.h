@@ -74,6 +74,7 @@ struct TRITONBACKEND_ModelInstance {
     std::string name = "model_0";
     TRITONSERVER_InstanceGroupKind kind = TRITONSERVER_INSTANCEGROUPKIND_CPU;
     int32_t device = 0;
+    TRITONSERVER_Message policy{R"({"cpu":{}})", false};
     void* state = nullptr;
     std::vector<TRITONSERVER_BufferAttributes> memory; // that it reported
     std::atomic<uint64_t> batches{0}, batch_rows{0}, successes{0}, failures{0};

@@ -2,6 +2,7 @@
 // ingot serve: the servers of this machine, guarded, behind one proxy.
 #include "api/options/common.h"
 #include "api/options/serving.h"
+#include "base/cpus.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/private_files.h"

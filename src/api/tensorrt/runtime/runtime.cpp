@@ -10,6 +10,7 @@
 #include "api/tensorrt/runtime/validity.h"
 #include "api/tensorrt/unused.h"
 #include "backends/backends.h"
+#include "base/cpus.h"
 #include "engine/container.h"
 
 #include <algorithm>
@@ -39,7 +40,7 @@ ICudaEngine* RuntimeObject::make(const Read& read, CheckWeights check) const {
     std::unique_ptr<EngineObject> engine = make_engine(load_engine(bytes, check, trust_), place,
                                                        allocator_, report_, !deferred_, &plugins_);
     engine->state()->engine().check_weights();
-    if (max_threads_ < all_threads()) {
+    if (max_threads_ < all_threads() || is_confined()) { // the process's pool is on all CPUs
         engine->state()->set_threads(max_threads_);
     }
     if (deferred_) {
