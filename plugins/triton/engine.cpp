@@ -31,6 +31,20 @@ void refuse_foreign_plan(std::span<const std::byte> bytes) {
     }
 }
 
+/// Runs f. A client may see its errors, which name files as they lie in `folder`.
+template <class F>
+void without_folder(const std::string& folder, const F& f) {
+    try {
+        f();
+    } catch (const Error& e) {
+        std::string text = e.what();
+        for (size_t at = text.find(folder); at != std::string::npos; at = text.find(folder, at)) {
+            text.erase(at, folder.size());
+        }
+        fail(e.code(), text);
+    }
+}
+
 bool ends_with_onnx(const std::string& path) {
     return path.ends_with(".onnx");
 }
@@ -162,20 +176,20 @@ EngineBytes read_engine(const std::string& path, const BuildChoices& choices,
                         ServerLogger& logger) {
     EngineBytes out;
     out.file_name = path.substr(path.rfind('/') + 1);
+    auto read = [&] {
+        out.file = MappedFile::open(path);
+        out.data = out.file->bytes();
+        require(!out.data.empty(), ErrorCode::InvalidEngine, "it is empty: copy it again");
+        refuse_foreign_plan(out.data);
+        require(!choices.batch_invariant || ends_with_onnx(path), ErrorCode::InvalidArgument,
+                "it is an engine, and the parameter 'batch_invariant' is for ONNX models: build it "
+                "with 'ingot build --batchInvariant' and leave the parameter out");
+        if (ends_with_onnx(path)) {
+            build_or_find(out, path, choices, logger);
+        }
+    };
     with_place([&] { return str("file '", out.file_name, "'"); },
-               [&] {
-                   out.file = MappedFile::open(path);
-                   refuse_foreign_plan(out.file->bytes());
-                   out.data = out.file->bytes();
-                   require(!choices.batch_invariant || ends_with_onnx(path),
-                           ErrorCode::InvalidArgument,
-                           "it is an engine, and the parameter 'batch_invariant' is for ONNX "
-                           "models: build it with 'ingot build --batchInvariant' and leave the "
-                           "parameter out");
-                   if (ends_with_onnx(path)) {
-                       build_or_find(out, path, choices, logger);
-                   }
-               });
+               [&] { without_folder(parent_folder(path) + "/", read); });
     return out;
 }
 

@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <filesystem>
+
 namespace ingot::triton {
 
 namespace {
@@ -89,6 +91,22 @@ int32_t threads_of_one(const ModelConfig& config, const std::string& policy) {
     return std::max(1, cores / std::max(1, instances));
 }
 
+/// The kind of thing at a path that is no file; "" for nothing.
+const char* what_else(const std::string& path) {
+    std::error_code ignored;
+    switch (std::filesystem::symlink_status(path, ignored).type()) {
+    case std::filesystem::file_type::none:
+    case std::filesystem::file_type::not_found:
+        return "";
+    case std::filesystem::file_type::directory:
+        return "a folder";
+    case std::filesystem::file_type::symlink:
+        return "a link that leads to no file";
+    default:
+        return "no file";
+    }
+}
+
 void set_config(TRITONBACKEND_Model* model, const std::string& json) {
     TRITONSERVER_Message* message = nullptr;
     check(TRITONSERVER_MessageNewFromSerializedJson(&message, json.data(), json.size()));
@@ -155,6 +173,9 @@ std::string Model::find_file(TRITONBACKEND_Model* model) const {
         if (file_exists(version_folder + name)) {
             return version_folder + name;
         }
+        std::string other = what_else(version_folder + name);
+        require(other.empty(), ErrorCode::InvalidArgument, "'", name,
+                "' in the folder of the version is ", other, ": put the engine there as a file");
     }
     fail(ErrorCode::InvalidArgument, "the folder of the version has no ", join(tried, ", "),
          ": put the engine there, or name it in default_model_filename");

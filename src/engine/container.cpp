@@ -351,7 +351,8 @@ void Container::parse_rows(std::span<const std::byte> head, uint32_t count) {
         }
         for (uint64_t b = end; b < s.offset; ++b) {
             if (bytes_[b] != std::byte{0}) {
-                bad("byte ", b, " before ", what, " is not zero");
+                bad("byte ", b, " before ", what,
+                    " is not zero: the file is damaged, copy it again or rebuild the engine");
             }
         }
         end = *stop;

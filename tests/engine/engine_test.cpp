@@ -317,7 +317,8 @@ const Mutation mutations[] = {
      },
      "section metadata is missing"},
     {"dirty gap", [](auto& b) { poke(b, 64 + 5 * 88 + 10, uint8_t{1}); },
-     "before section 0 (weights) is not zero"},
+     "before section 0 (weights) is not zero: the file is damaged, copy it again or rebuild the "
+     "engine"},
     {"damaged weights", [](auto& b) { poke(b, 4096, uint8_t{77}); },
      "section weights: chunk 0 of 1, bytes 4096 to 4223, does not match its hash: the file is "
      "damaged, copy it again or rebuild the engine"},
