@@ -1,85 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instances on an emulated GPU, whose kernels are compiled as on a real one. The driver and the
-// compiler come from the folder emulated_cuda, of which the test `triton_emulated` tells the
-// process; without them these tests are skipped.
-#include "tests/triton/scene.h"
+// Instances on an emulated GPU: what is compiled when, and what bits come out.
+#include "tests/triton/emulated.h"
 
-#include <dlfcn.h>
-
-#include <chrono>
-#include <cstdlib>
+#include <random>
+#include <thread>
 
 namespace ingot::triton {
 namespace {
 
 namespace nv = nvinfer1;
-using Clock = std::chrono::steady_clock;
-
-constexpr std::chrono::seconds patience(120);
-
-template <class F>
-F* find_function(const char* library, const char* name) {
-    void* opened = library == nullptr ? nullptr : dlopen(library, RTLD_NOW);
-    return opened == nullptr ? nullptr : reinterpret_cast<F*>(dlsym(opened, name));
-}
-
-class TritonEmulated : public testing::Test {
-protected:
-    void SetUp() override {
-        newest = find_function<int64_t(int)>("libcuda.so.1", "ingot_emulated_newest");
-        loaded = find_function<int64_t(int)>("libcuda.so.1", "ingot_emulated_loaded");
-        const char* compiler = std::getenv("INGOT_NVRTC");
-        hold = find_function<void(int)>(compiler, "ingot_emulated_hold");
-        waiting = find_function<int()>(compiler, "ingot_emulated_waiting");
-        if (newest == nullptr || loaded == nullptr || hold == nullptr || waiting == nullptr) {
-            GTEST_SKIP() << "no emulated GPU: run it as 'ctest -R triton_emulated'";
-        }
-    }
-    void TearDown() override {
-        if (hold != nullptr) {
-            hold(0);
-        }
-    }
-
-    int64_t (*newest)(int) = nullptr;
-    int64_t (*loaded)(int) = nullptr;
-    void (*hold)(int) = nullptr;
-    int (*waiting)() = nullptr;
-};
-
-/// Bytes of an engine: `y` f32[n, 7, 5] is the transpose of `x` f32[n, 5, 7], doubled.
-std::string turning_engine(int32_t most) {
-    auto fill = [](nv::INetworkDefinition& n) {
-        nv::ITensor* x = n.addInput("x", nv::DataType::kFLOAT, nv::Dims{3, {-1, 5, 7}});
-        nv::IShuffleLayer* turned = n.addShuffle(*x);
-        turned->setFirstTranspose(nv::Permutation{{0, 2, 1}});
-        nv::ITensor* t = turned->getOutput(0);
-        nv::ITensor* y = n.addElementWise(*t, *t, nv::ElementWiseOperation::kSUM)->getOutput(0);
-        y->setName("y");
-        n.markOutput(*y);
-    };
-    return build_engine(fill, {{"x", {nv::Dims{3, {1, 5, 7}}, nv::Dims{3, {most, 5, 7}}}}});
-}
-
-/// A request for it is run and its answer compared.
-void turn(Scene& scene, int64_t rows) {
-    std::vector<float> values(static_cast<size_t>(rows) * 35);
-    for (size_t i = 0; i < values.size(); ++i) {
-        values[i] = static_cast<float>(i);
-    }
-    TRITONBACKEND_Request request;
-    request.inputs.push_back(float_input("x", {rows, 5, 7}, values));
-    request.outputs = {"y"};
-    ASSERT_EQ(scene.execute({&request}), "");
-    ASSERT_FALSE(request.answered_error) << request.text;
-    std::vector<float> y = floats(request.results.at("y"));
-    ASSERT_EQ(y.size(), values.size());
-    for (size_t i = 0; i < y.size(); ++i) {
-        size_t row = i / 35;
-        size_t column = i % 35 / 5;
-        ASSERT_EQ(y[i], 2 * values[row * 35 + i % 5 * 7 + column]) << i;
-    }
-}
 
 /// The compiler stands still: requests of shapes beyond the buckets take the general kernels, which
 /// the instance has since it was made. Once it goes on, the fitted ones take over.
@@ -111,6 +40,123 @@ TEST_F(TritonEmulated, NoRequestWaitsForTheCompilerBeyondTheBuckets) {
         turn(scene, 64);
         ASSERT_LT(Clock::now(), end) << "the fitted kernels were never launched";
     }
+}
+
+/// Bytes of an engine: `y` f32[n, 24] is a product of `x` f32[n, 800], a normalisation and a
+/// softmax: long sums, which kernels divide by the size of the batch.
+std::string summing_engine(int32_t most, bool invariant) {
+    constexpr int32_t depth = 800;
+    constexpr int32_t width = 24;
+    static const std::vector<float> weights = [] {
+        std::vector<float> w(static_cast<size_t>(depth) * width);
+        std::mt19937 random(5);
+        std::normal_distribution<float> normal(0, 0.1F);
+        for (float& v : w) {
+            v = normal(random);
+        }
+        return w;
+    }();
+    auto fill = [](nv::INetworkDefinition& n) {
+        nv::ITensor* x = n.addInput("x", nv::DataType::kFLOAT, nv::Dims{2, {-1, depth}});
+        nv::Weights w{nv::DataType::kFLOAT, weights.data(), int64_t{depth} * width};
+        nv::ITensor* c = n.addConstant(nv::Dims{2, {depth, width}}, w)->getOutput(0);
+        auto none = nv::MatrixOperation::kNONE;
+        nv::ITensor* product = n.addMatrixMultiply(*x, none, *c, none)->getOutput(0);
+        nv::ISoftMaxLayer* softmax = n.addSoftMax(*product);
+        softmax->setAxes(2);
+        nv::ITensor* y = softmax->getOutput(0);
+        y->setName("y");
+        n.markOutput(*y);
+    };
+    return build_engine(fill, {{"x", {nv::Dims{2, {1, depth}}, nv::Dims{2, {most, depth}}}}},
+                        [&](nv::IBuilderConfig& config) {
+                            if (invariant) {
+                                config.setFlag(nv::BuilderFlag::kDISTRIBUTIVE_INDEPENDENCE);
+                            }
+                        });
+}
+
+/// Requests of one to three rows of summing_engine.
+class Sums {
+public:
+    explicit Sums(size_t count) {
+        std::mt19937 random(11);
+        std::normal_distribution<float> normal;
+        for (size_t i = 0; i < count; ++i) {
+            std::vector<float> values((1 + i % 3) * 800);
+            for (float& v : values) {
+                v = normal(random);
+            }
+            values_.push_back(values);
+        }
+    }
+    size_t count() const { return values_.size(); }
+    /// The answers' bits, in one call of an instance. Errors are failures of the test.
+    std::vector<std::vector<float>> ask(Scene& scene, const std::vector<size_t>& which,
+                                        size_t instance = 0) const {
+        std::vector<TRITONBACKEND_Request> requests(which.size());
+        std::vector<TRITONBACKEND_Request*> list;
+        for (size_t i = 0; i < which.size(); ++i) {
+            const std::vector<float>& v = values_[which[i]];
+            auto rows = static_cast<int64_t>(v.size() / 800);
+            requests[i].inputs.push_back(float_input("x", {rows, 800}, v));
+            requests[i].outputs = {"y"};
+            list.push_back(&requests[i]);
+        }
+        EXPECT_EQ(scene.execute(list, instance), "");
+        std::vector<std::vector<float>> out;
+        for (const TRITONBACKEND_Request& r : requests) {
+            EXPECT_FALSE(r.answered_error) << r.text;
+            out.push_back(r.answered_error ? std::vector<float>() : floats(r.results.at("y")));
+        }
+        return out;
+    }
+
+private:
+    std::vector<std::vector<float>> values_;
+};
+
+/// How many answers in shared batches have other bits than alone: requests at every place of
+/// batches of two to five, by two instances, in buckets of up to 16 rows.
+size_t other_bits(bool invariant, const std::function<void()>& settle) {
+    Scene scene(summing_engine(16, invariant));
+    scene.kind = TRITONSERVER_INSTANCEGROUPKIND_GPU;
+    EXPECT_EQ(scene.start(2), "");
+    Sums sums(12);
+    std::vector<std::vector<float>> alone;
+    for (size_t i = 0; i < sums.count(); ++i) {
+        alone.push_back(sums.ask(scene, {i})[0]);
+    }
+    settle();
+    size_t other = 0;
+    std::mt19937 random(3);
+    for (size_t round = 0; round < 40; ++round) {
+        std::vector<size_t> which(2 + round % 4);
+        for (size_t& w : which) {
+            w = random() % sums.count();
+        }
+        std::vector<std::vector<float>> got = sums.ask(scene, which, round % 2);
+        for (size_t i = 0; i < which.size(); ++i) {
+            other += got[i] == alone[which[i]] ? 0 : 1;
+        }
+    }
+    return other;
+}
+
+/// The general kernels, and then those that were fitted to each bucket.
+TEST_F(TritonEmulated, BitsDoNotDependOnNeighboursIfTheEngineIsBuiltForIt) {
+    auto at_once = [] {};
+    auto once_fitted = [this] {
+        auto end = Clock::now() + patience;
+        for (int last = -1; last != compiled() || waiting() != 0;) {
+            last = compiled();
+            std::this_thread::sleep_for(std::chrono::milliseconds(500));
+            ASSERT_LT(Clock::now(), end) << "the compiler does not come to an end";
+        }
+    };
+    EXPECT_EQ(other_bits(true, at_once), 0U);
+    EXPECT_EQ(other_bits(true, once_fitted), 0U);
+    EXPECT_GT(other_bits(false, once_fitted), 0U); // else this test shows nothing
 }
 
 } // namespace

@@ -40,7 +40,7 @@ int32_t call_function(const HostCall& call) {
 
 } // namespace
 
-std::string build_engine(const Fill& fill, const Bounds& bounds) {
+std::string build_engine(const Fill& fill, const Bounds& bounds, const Configure& configure) {
     std::unique_ptr<nv::IBuilder> builder(nv::createInferBuilder(silent()));
     std::unique_ptr<nv::INetworkDefinition> network(builder->createNetworkV2(1));
     std::unique_ptr<nv::IBuilderConfig> config(builder->createBuilderConfig());
@@ -53,6 +53,9 @@ std::string build_engine(const Fill& fill, const Bounds& bounds) {
             profile->setDimensions(name.c_str(), nv::OptProfileSelector::kMAX, range.second);
         }
         config->addOptimizationProfile(profile);
+    }
+    if (configure) {
+        configure(*config);
     }
     std::unique_ptr<nv::IHostMemory> bytes(builder->buildSerializedNetwork(*network, *config));
     EXPECT_NE(bytes, nullptr);

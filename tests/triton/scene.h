@@ -28,8 +28,11 @@ private:
 using Fill = std::function<void(nvinfer1::INetworkDefinition&)>;
 /// The least and the most sizes of inputs.
 using Bounds = std::map<std::string, std::pair<nvinfer1::Dims, nvinfer1::Dims>>;
+/// Sets what a build is to do beside.
+using Configure = std::function<void(nvinfer1::IBuilderConfig&)>;
 /// Bytes of an engine; one without bounds has no profile.
-std::string build_engine(const Fill& fill, const Bounds& bounds = {});
+std::string build_engine(const Fill& fill, const Bounds& bounds = {},
+                         const Configure& configure = {});
 /// Bytes of an engine: `sum` f32[n, 1] is the sum over a row of `x` f32[n, 3] times 2, and `twice`
 /// f32[n, 3] is 2 x. `n` is 1 to `most`; 0: nothing bounds it, and the engine has no profile.
 std::string row_engine(int64_t most);
