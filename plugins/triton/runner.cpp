@@ -49,6 +49,24 @@ void for_each_stretch(Parts parts, const F& f) {
     }
 }
 
+/// Errors: Unsupported where no kernel can be compiled for the GPU. The log says what was tried;
+/// clients may see the error, and it tells them no path.
+void require_compiler(int32_t ordinal) {
+    std::string ignored;
+    std::vector<GpuInfo> gpus = find_gpus(ignored);
+    auto i = static_cast<size_t>(ordinal);
+    int capability = i < gpus.size() ? gpus[i].capability : 0;
+    const char* problem = getCompilerProblem(capability);
+    if (problem == nullptr) {
+        return;
+    }
+    log(TRITONSERVER_LOG_ERROR, problem);
+    fail(ErrorCode::Unsupported, "kernels have to be compiled for GPU ", ordinal,
+         ", and nothing here can: install NVRTC 13 or 12 where the server runs, or name it in "
+         "INGOT_NVRTC, or let the engine bring its kernels: 'ingot build --computeCapabilities=",
+         capability, "' with --backend-config=ingot,trusted-keys=FILE or allow-engine-code=true");
+}
+
 } // namespace
 
 void Buffer::Free::operator()(std::byte* p) const {
@@ -384,6 +402,9 @@ size_t Runner::warm_up(std::string& reason) {
         } catch (const Error& e) {
             if (e.code() == ErrorCode::OutOfMemory || e.code() == ErrorCode::Device) {
                 throw;
+            }
+            if (e.code() == ErrorCode::Unsupported && engine_->target.device == Device::kGPU) {
+                require_compiler(engine_->target.ordinal);
             }
             reason = str("a run of zeros failed: ", e.what()); // values may matter to the model
         }
