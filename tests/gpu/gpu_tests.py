@@ -360,8 +360,9 @@ def onnxruntime(r):
 
 def triton(r):
     """The backend in a real Triton Inference Server; without one this says so and fails nothing."""
-    code, text, seconds = r.run([sys.executable, HERE / "triton_gpu.py",
-                                 *(["--rehearse"] if r.a.rehearse else [])])
+    how = ["--rehearse"] if r.a.rehearse else ["--capability", "".join(
+        re.search(r"compute capability (\d+)\.(\d+)", device_name(r)).groups())]
+    code, text, seconds = r.run([sys.executable, HERE / "triton_gpu.py", *how])
     lines = [line for line in text.splitlines() if line.startswith("{")]
     report = json.loads(lines[-1]) if lines else {"error": text[-800:]}
     if "absent" in report:

@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -177,14 +178,15 @@ def faulty_engine(path):
     path.write_bytes(bytes(builder.build_serialized_network(network, builder.create_builder_config())))
 
 
-def status_of(server, value):
+def outcome_of(server, value):
+    """(status, text) of a request."""
     try:
         server.infer("faulty", {"x": np.array([[value]], np.float32)})
-        return 200
+        return 200, ""
     except triton_server.Refused as refused:
-        return refused.status
-    except OSError:
-        return "closed"
+        return refused.status, refused.text
+    except OSError as closed:
+        return "closed", str(closed)
 
 
 def lose_devices(engine, folder, times):
@@ -198,13 +200,77 @@ def lose_devices(engine, folder, times):
         server.load("faulty")
         values["seconds_to_ready"].append(round(time.monotonic() - start, 2))
         fault = -0.5 if i == times - 1 else -2.0
-        values["statuses"].append([status_of(server, 1.0), status_of(server, fault)])
+        fine, (status, text) = outcome_of(server, 1.0), outcome_of(server, fault)
+        values["statuses"].append([fine[0], status])
         start = time.monotonic()
         values["exit_codes"].append(server.process.wait(timeout=30))
         values["seconds_to_exit"].append(round(time.monotonic() - start, 2))
-    good = values["exit_codes"] == [86] * (times - 1) + [87] and all(
-        s[0] == 200 for s in values["statuses"]) and all(s[1] == 500 for s in values["statuses"][:-1])
+    values["text_of_the_hang"] = text
+    good = (values["exit_codes"] == [86] * (times - 1) + [87] and values["statuses"] == [[200, 500]] * times
+            and text == "faulty version 1: a run has not ended after 1000 ms (parameter hang_timeout_ms)")
     return good, values
+
+
+def spoil(folder):
+    """Changes every kernel of a cache: flipped, cut, empty, foreign."""
+    for i, path in enumerate(path for path in sorted(folder.rglob("*")) if path.is_file()):
+        data = path.read_bytes() or b"?"
+        middle = len(data) // 2
+        flipped = data[:middle] + bytes([data[middle] ^ 255]) + data[middle + 1:]
+        path.write_bytes([flipped, data[:middle], b"", b"no kernel"][i % 4])
+
+
+def small_disk(folder):
+    """A folder of 16 KiB; None where it cannot be mounted."""
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", folder], check=False, capture_output=True)
+    return folder if done.returncode == 0 else None
+
+
+def served_with(folder, engine, kind, images, environment, options=()):
+    """The scores of one request to a server of its own, or the text that refuses the load."""
+    with triton_server.Server(folder, environment=environment, options=options) as server:
+        server.add("digits", engine, group(kind))
+        try:
+            server.load("digits")
+        except triton_server.Refused as refused:
+            return refused.text
+        return server.infer("digits", {"image": images})["scores"]
+
+
+def spoil_caches(folder, kind, images, capability):
+    """Kernel caches that are absent, damaged, full or read-only cost nothing but themselves; without a compiler an engine
+    serves if it brings its kernels, else the load says so."""
+    engines = {"jit": folder / "cached.engine", "ahead": folder / "ahead.engine"}
+    for name, engine in engines.items():
+        ahead = [f"--computeCapabilities={capability}"] if name == "ahead" else []
+        ingot_command.build(DIGITS / "digits.onnx", engine, [*ahead, *(
+            f"--{size}Shapes=image:{rows}x1x8x8" for size, rows in (("min", 1), ("opt", 8), ("max", 8)))])
+    cache, values = folder / "not" / "there", {}
+    places = {"absent": cache, "kept": cache, "damaged": cache, "whole_again": cache,
+              "read_only": pathlib.Path("/proc/ingot/kernels"), "full": small_disk(folder / "small")}
+    expected = None
+    for state, place in places.items():
+        if place is None:
+            values[state] = "not tested: no file system can be mounted"
+            continue
+        if state == "damaged":
+            spoil(cache)
+        got = served_with(folder / state, engines["jit"], kind, images, {"INGOT_RUNTIME_CACHE": str(place)})
+        expected = got if expected is None else expected
+        values[state] = got if isinstance(got, str) else bool(np.allclose(got, expected, rtol=1e-3, atol=1e-3))
+    if places["full"] is not None:
+        subprocess.run(["umount", places["full"]], check=False)
+    away = {"INGOT_RUNTIME_CACHE": "none", "INGOT_NVRTC": "/nowhere/libnvrtc.so.13"}
+    trust = ["--backend-config=ingot,allow-engine-code=true"]
+    for state, engine, options in (("no_compiler", "jit", []), ("no_compiler_ahead", "ahead", trust)):
+        got = served_with(folder / state, engines[engine], kind, images, away, options)
+        values[state] = got if isinstance(got, str) else bool(np.allclose(got, expected, rtol=1e-3, atol=1e-3))
+    if values["no_compiler"] is True:
+        values["no_compiler"] = "not tested: a compiler was found in another place"
+    elif "kernels have to be compiled for GPU 0, and nothing here can" in str(values["no_compiler"]):
+        values["no_compiler"] = True
+    return all(v is True or str(v).startswith("not tested: ") for v in values.values()), values
 
 
 def statistics(server, name):
@@ -232,13 +298,17 @@ def time_model(server, folder, name, inputs, kind, device):
              for k in ("compute_input", "compute_infer", "compute_output")}
     text = ingot_command.call("bench", engine, f"--device={device}", "--duration=2")
     latency = ingot_command.median_latency(text)
-    return {"server_ms": sum(parts.values()), "bench_latency_ms": latency,
-            "ratio": sum(parts.values()) / latency, **parts}
+    # A request comes to a GPU and cores that have just been idle.
+    text = ingot_command.call("bench", engine, f"--device={device}", "--duration=2", "--idleTime=1")
+    idle = ingot_command.median_latency(text)
+    return {"server_ms": sum(parts.values()), "bench_latency_ms": latency, "ratio": sum(parts.values()) / latency,
+            "bench_idle_latency_ms": idle, "ratio_idle": sum(parts.values()) / idle, **parts}
 
 
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--rehearse", action="store_true")
+    p.add_argument("--capability", default="90", help="of GPU 0: 90 for 9.0")
     p.add_argument("--faulty-engine", help="made by --make-faulty where the Python package is")
     p.add_argument("--make-faulty", metavar="FILE")
     a = p.parse_args()
@@ -257,6 +327,8 @@ def main():
         images = np.load(DIGITS / "held_out_images.npy")[:8].astype(np.float32)
         if a.rehearse:
             report["not_tested"] = ["CUDA shared memory, lost devices: they need a GPU"]
+            cached, report["kernel_caches"] = spoil_caches(folder, kind, images, a.capability)
+            good = good and cached
         else:
             faulty = pathlib.Path(a.faulty_engine or folder / "faulty.engine")
             if not a.faulty_engine:
@@ -265,6 +337,8 @@ def main():
             good = good and lost
             shared, report["cuda_shared_memory"] = use_shared_memory(server, images)
             good = good and shared
+            cached, report["kernel_caches"] = spoil_caches(folder, kind, images, a.capability)
+            good = good and cached
         for part, run in (("states", lambda: keep_states(server, folder, kind)),
                           ("device_bytes", lambda: count_bytes(server, kind))):
             right, report[part] = run()
