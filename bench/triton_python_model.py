@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The model of Triton's python backend that bench/triton_speed.py compares with: ONNX Runtime on the CPU, the
+"""The model of Triton's python backend that bench/triton_cpu.py compares with: ONNX Runtime on the CPU, the
 requests of a batch as one run. It lies beside model.onnx."""
+import json
 import pathlib
 
 import numpy as np
@@ -11,7 +12,11 @@ import triton_python_backend_utils as pb_utils
 class TritonPythonModel:
     def initialize(self, args):
         folder = pathlib.Path(args["model_repository"]) / args["model_version"]
-        self.session = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
+        options = onnxruntime.SessionOptions()
+        parameters = json.loads(args["model_config"]).get("parameters", {})
+        options.intra_op_num_threads = int(parameters.get("threads", {"string_value": 0})["string_value"])
+        self.session = onnxruntime.InferenceSession(folder / "model.onnx", options,
+                                                    providers=["CPUExecutionProvider"])
         self.inputs = [tensor.name for tensor in self.session.get_inputs()]
         self.outputs = [tensor.name for tensor in self.session.get_outputs()]
 

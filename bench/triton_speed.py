@@ -19,7 +19,6 @@ import pathlib
 import re
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import time
 import traceback
@@ -333,79 +332,15 @@ def memory(bench):
             "ratio": used[4] / expected if expected else None}
 
 
-def add_python_backend(server):
-    """The packaged python backend with the stub of this Python. Returns the environment that it needs."""
-    home = triton_server.SERVER.parent.parent
-    folder = server.folder / "backends" / "python"
-    folder.mkdir(parents=True)
-    for file in (home / "backends" / "python").iterdir():
-        (folder / file.name).symlink_to(file)
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    (folder / "triton_python_backend_stub").write_bytes(
-        (home / "python_backend_stubs" / version / "triton_python_backend_stub").read_bytes())
-    (folder / "triton_python_backend_stub").chmod(0o755)
-    libraries = [str(triton_server.DEPS / "nvidia_pytriton.libs"), sysconfig.get_config_var("LIBDIR"),
-                 os.environ.get("LD_LIBRARY_PATH", "")]
-    return {"LD_LIBRARY_PATH": ":".join(filter(None, libraries))}
-
-
-def onnxruntime_row(bench):
-    """Ingot beside ONNX Runtime in the python backend of the same server, on the CPU, at 1, 4 and 16 clients with the
-    same batching: throughput (goal 1.3 times) and p99 (goal: lower). Each has the machine for itself."""
-    if bench.options.device != "cpu":
-        raise ValueError("the row onnxruntime is of the CPU: --device cpu")
-    out = {}
-    rows = 16
-    names = [SMALL] if bench.options.model == SMALL else [MOBILENET, BERT]
-    with bench.server() as server:
-        server.stop()
-        server.environment = server.environment | add_python_backend(server)
-        server.start()
-        for name in names:
-            batching = f"max_batch_size: {rows}\ndynamic_batching {{ }}\n"
-            server.add("ingot", bench.engine(name, rows), bench.group(1) + batching)
-            tensors = configuration_of(server, "ingot")
-            server.add("python", bench.model(name), 'backend: "python"\n' + bench.group(1) + batching + tensors,
-                       file_name="model.onnx")
-            paths = f"import sys\nsys.path[:0] = {[path for path in sys.path if path]!r}\n"  # of this Python's packages
-            (server.repository / "python" / "1" / "model.py").write_text(
-                paths + (HERE / "triton_python_model.py").read_text(encoding="utf-8"), encoding="utf-8")
-            for clients in (1, 4, 16):
-                found = {}
-                for kind in ("ingot", "python"):
-                    server.load(kind)
-                    found[kind] = observed_load(bench, server, kind, concurrency_range=clients)
-                    server.unload(kind)
-                ours, theirs = found["ingot"], found["python"]
-                out[f"{name}_{clients}"] = {**found, "throughput_ratio": ours["a_second"] / theirs["a_second"],
-                                            "p99_ratio": ours["p99_ms"] / theirs["p99_ms"]}
-                print(name, clients, json.dumps(out[f"{name}_{clients}"]), flush=True)
-    return out
-
-
-def configuration_of(server, model):
-    """The inputs and outputs of a configuration that the backend has completed, as text."""
-    server.load(model)
-    found = server.config(model)
-    server.unload(model)
-    lines = []
-    for kind in ("input", "output"):
-        for tensor in found[kind]:
-            lines.append(f'{kind} {{ name: "{tensor["name"]}" data_type: {tensor["data_type"]} '
-                         f'dims: {json.dumps(tensor["dims"])} }}')
-    return "\n".join(lines) + "\n"
-
-
 ROWS = {"client": client_median, "front_end": front_end, "throughput": throughput, "tail": tail,
-        "second": second_load, "ready": ready, "memory": memory, "onnxruntime": onnxruntime_row}
-ON_A_CPU_ALONE = ("onnxruntime",)
+        "second": second_load, "ready": ready, "memory": memory}
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--perf-analyzer", required=True)
     p.add_argument("--out", type=pathlib.Path, required=True)
-    p.add_argument("--rows", default=",".join(row for row in ROWS if row not in ON_A_CPU_ALONE))
+    p.add_argument("--rows", default=",".join(ROWS))
     p.add_argument("--seconds", type=float, default=4, help="of each measurement")
     p.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     numbers = lambda text: [int(n) for n in text.split(",")]  # noqa: E731
