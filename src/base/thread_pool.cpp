@@ -122,6 +122,10 @@ struct Crew {
     void wait_until_finished(uint32_t count, uint32_t own);
 };
 
+// That of the team which this thread has begun and not ended.
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+thread_local Crew* begun = nullptr;
+
 Crew::Crew(int threads, std::chrono::nanoseconds limit) : spin_limit(limit) {
     workers.reserve(static_cast<size_t>(threads - 1));
     try {
@@ -249,35 +253,46 @@ void Crew::wait_until_finished(uint32_t count, uint32_t own) {
     caller_sleeps.store(false, std::memory_order_relaxed);
 }
 
+/// A place that differs between threads: the next loops of a thread find the crew that still spins.
+size_t place_of_thread() {
+    static std::atomic<size_t> next{0};
+    thread_local size_t own = next.fetch_add(1, std::memory_order_relaxed);
+    return own;
+}
+
 } // namespace
 
-/// The crew, which a forked child replaces when it first needs it.
+/// The crews: one at first, and one more for each call beside others, while there are CPUs for all
+/// of their threads. A forked child replaces them when it first needs them.
 struct ThreadPool::State {
     int size = 0;
     std::chrono::nanoseconds spin_limit{0};
-    std::atomic<Crew*> current{nullptr};
+    std::vector<std::atomic<Crew*>> crews; // null where none was needed yet
 
-    State() = default;
+    explicit State(size_t most) : crews(most) {}
     ~State();
     State(const State&) = delete;
     State& operator=(const State&) = delete;
-    Crew* crew() noexcept;
+    Crew* take();
+
+private:
+    Crew* made(size_t i) noexcept;
 };
 
-/// Null when this is a forked child that gets no threads.
-Crew* ThreadPool::State::crew() noexcept {
-    Crew* c = current.load(std::memory_order_acquire);
-    if (c->process == process_number()) [[likely]] {
+/// That of place `i`, new where there is none in this process; null when it gets no threads.
+Crew* ThreadPool::State::made(size_t i) noexcept {
+    Crew* c = crews[i].load(std::memory_order_acquire);
+    if (c != nullptr && c->process == process_number()) [[likely]] {
         return c;
     }
     try {
         std::lock_guard lock(fork_mutex());
-        c = current.load(std::memory_order_acquire);
-        if (c->process != process_number()) {
+        c = crews[i].load(std::memory_order_acquire);
+        if (c == nullptr || c->process != process_number()) {
             // The old one stays in memory: its threads are not there to be joined, and one of them
             // may have been in the middle of a job.
             c = std::make_unique<Crew>(size, spin_limit).release();
-            current.store(c, std::memory_order_release);
+            crews[i].store(c, std::memory_order_release);
         }
         return c;
     } catch (const std::exception&) {
@@ -285,22 +300,47 @@ Crew* ThreadPool::State::crew() noexcept {
     }
 }
 
+/// A crew whose turn is this thread's. Null in a forked child that gets no threads.
+Crew* ThreadPool::State::take() {
+    size_t own = place_of_thread() % crews.size();
+    for (bool makes : {false, true}) {
+        for (size_t i = 0; i < crews.size(); ++i) {
+            size_t place = (own + i) % crews.size();
+            Crew* c = crews[place].load(std::memory_order_acquire);
+            bool is_there = c != nullptr && c->process == process_number();
+            c = is_there || !makes ? c : made(place);
+            if ((is_there || makes) && c != nullptr && c->turn.try_lock()) {
+                return c;
+            }
+        }
+    }
+    Crew* c = made(0);
+    if (c != nullptr) {
+        c->turn.lock();
+    }
+    return c;
+}
+
 ThreadPool::State::~State() {
-    std::unique_ptr<Crew> c(current.load());
-    if (c != nullptr && c->process != process_number()) {
-        static_cast<void>(c.release());
+    for (std::atomic<Crew*>& place : crews) {
+        std::unique_ptr<Crew> c(place.load());
+        if (c != nullptr && c->process != process_number()) {
+            static_cast<void>(c.release());
+        }
     }
 }
 
-ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
+ThreadPool::ThreadPool(int threads) {
     require(threads >= 0, ErrorCode::InvalidArgument, "expected a number of threads, got ",
             threads);
     auto cpus = static_cast<int>(usable_cpus().size());
     cpus = cpus == 0 ? std::max(1, static_cast<int>(std::thread::hardware_concurrency())) : cpus;
-    state_->size = threads == 0 ? cpus : threads;
+    int size = threads == 0 ? cpus : threads;
+    state_ = std::make_unique<State>(static_cast<size_t>(std::max(1, cpus / size)));
+    state_->size = size;
     // With more threads than CPUs, spinning would starve the thread being waited for.
-    state_->spin_limit = state_->size <= cpus ? longest_spin : std::chrono::microseconds(0);
-    state_->current = std::make_unique<Crew>(state_->size, state_->spin_limit).release();
+    state_->spin_limit = size <= cpus ? longest_spin : std::chrono::microseconds(0);
+    state_->crews[0] = std::make_unique<Crew>(size, state_->spin_limit).release();
 }
 
 ThreadPool::~ThreadPool() = default;
@@ -316,7 +356,7 @@ void ThreadPool::run(int64_t n, int64_t grain, RangeFunction f, const void* cont
     int64_t wanted = size() == 1 ? 1 : size() * pieces_per_thread;
     int64_t piece = std::max({grain, divide_up(n, wanted), int64_t{1}});
     int64_t count = divide_up(n, piece);
-    Crew* crew = count == 1 || inside_job ? nullptr : state_->crew();
+    Crew* crew = count == 1 || inside_job ? nullptr : state_->take();
     if (crew == nullptr) {
         for (int64_t begin = 0; begin < n; begin += piece) {
             f(context, begin, std::min(n - begin, piece) + begin);
@@ -324,7 +364,7 @@ void ThreadPool::run(int64_t n, int64_t grain, RangeFunction f, const void* cont
         return;
     }
     Crew& s = *crew;
-    std::lock_guard lock(s.turn);
+    std::lock_guard lock(s.turn, std::adopt_lock);
     InsideJob inside;
     s.range.store(f, std::memory_order_relaxed);
     s.team.store(nullptr, std::memory_order_relaxed);
@@ -350,7 +390,7 @@ void ThreadPool::team(int threads, TeamFunction f, const void* context) {
         return;
     }
     CHECK(!inside_job, "a team cannot start inside a parallel loop");
-    Crew* crew = state_->crew();
+    Crew* crew = state_->take();
     if (crew == nullptr) {
         InsideJob inside;
         for (int i = 0; i < threads; ++i) {
@@ -359,7 +399,7 @@ void ThreadPool::team(int threads, TeamFunction f, const void* context) {
         return;
     }
     Crew& s = *crew;
-    std::lock_guard lock(s.turn);
+    std::lock_guard lock(s.turn, std::adopt_lock);
     InsideJob inside;
     s.team.store(f, std::memory_order_relaxed);
     s.context.store(context, std::memory_order_relaxed);
@@ -370,12 +410,12 @@ void ThreadPool::team(int threads, TeamFunction f, const void* context) {
 
 int ThreadPool::begin_team(int threads, TeamFunction f, const void* context) {
     CHECK(threads >= 1 && threads <= size(), "a team of ", threads, " in a pool of ", size());
-    Crew* crew = threads == 1 || inside_job ? nullptr : state_->crew();
+    Crew* crew = threads == 1 || inside_job ? nullptr : state_->take();
     if (crew == nullptr) {
         return 1;
     }
     Crew& s = *crew;
-    s.turn.lock();
+    begun = crew;
     inside_job = true;
     s.team.store(f, std::memory_order_relaxed);
     s.context.store(context, std::memory_order_relaxed);
@@ -384,7 +424,7 @@ int ThreadPool::begin_team(int threads, TeamFunction f, const void* context) {
 }
 
 void ThreadPool::end_team() {
-    Crew& s = *state_->current.load();
+    Crew& s = *begun;
     s.wait_until_finished(s.pieces.load(std::memory_order_relaxed), 1);
     inside_job = false;
     s.turn.unlock();

@@ -4,17 +4,35 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <chrono>
+#include <cstring>
 #include <mutex>
 #include <numeric>
 #include <set>
 #include <thread>
 #include <utility>
 #include <vector>
+
+namespace {
+// 0: those that there are.
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+std::atomic<int> pretended_cpus{0};
+} // namespace
+
+// In place of the C library's, for the whole program.
+extern "C" int sched_getaffinity(pid_t thread, size_t bytes, cpu_set_t* set) noexcept {
+    std::memset(set, 0, bytes);
+    for (int cpu = 0; cpu < pretended_cpus; ++cpu) {
+        CPU_SET_S(static_cast<size_t>(cpu), bytes, set);
+    }
+    return pretended_cpus > 0 || syscall(SYS_sched_getaffinity, thread, bytes, set) >= 0 ? 0 : -1;
+}
 
 namespace ingot {
 namespace {
@@ -146,7 +164,7 @@ TEST(thread_pool, nested_calls_run_on_their_own_thread) {
 }
 
 TEST(thread_pool, several_callers_take_turns) {
-    ThreadPool pool(3);
+    ThreadPool pool(std::max(3, ThreadPool::shared().size())); // all CPUs, so one job at a time
     std::atomic<int> active{0};
     std::atomic<int> overlaps{0};
     std::vector<int64_t> sums(4, 0);
@@ -179,6 +197,104 @@ TEST(thread_pool, several_callers_take_turns) {
     }
     EXPECT_EQ(overlaps.load(), 0);
     EXPECT_EQ(sums, (std::vector<int64_t>(4, 50000)));
+}
+
+/// While it lives, the process seems to have so many CPUs.
+class PretendedCpus {
+public:
+    explicit PretendedCpus(int count) { pretended_cpus = count; }
+    ~PretendedCpus() { pretended_cpus = 0; }
+    PretendedCpus(const PretendedCpus&) = delete;
+    PretendedCpus& operator=(const PretendedCpus&) = delete;
+};
+
+/// Whether so many threads come here before a time that only a failure takes.
+class Meeting {
+public:
+    explicit Meeting(int count) : count_(count) {}
+    bool come() {
+        auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+        for (++came_; came_ < count_;) {
+            if (std::chrono::steady_clock::now() > end) {
+                return false;
+            }
+            std::this_thread::yield();
+        }
+        return true;
+    }
+
+private:
+    int count_;
+    std::atomic<int> came_{0};
+};
+
+TEST(thread_pool, callers_have_threads_of_their_own_while_there_are_cpus) {
+    PretendedCpus cpus(9);
+    ThreadPool pool(3);
+    Meeting loops(9);
+    Meeting teams(9);
+    std::atomic<int> missed{0};
+    std::vector<std::thread> callers;
+    for (int c = 0; c < 3; ++c) {
+        callers.emplace_back([&] {
+            pool.run_team(3, [&](int) { missed += teams.come() ? 0 : 1; });
+            pool.parallel_for(3, 1, [&](int64_t, int64_t) { missed += loops.come() ? 0 : 1; });
+        });
+    }
+    for (std::thread& caller : callers) {
+        caller.join();
+    }
+    EXPECT_EQ(missed, 0);
+}
+
+TEST(thread_pool, callers_beyond_the_cpus_take_turns) {
+    PretendedCpus cpus(5); // for two jobs of two threads
+    ThreadPool pool(2);
+    std::atomic<int> active{0};
+    std::atomic<int> most{0};
+    std::vector<int64_t> sums(6, 0);
+    std::vector<std::thread> callers;
+    for (int64_t& total : sums) {
+        callers.emplace_back([&] {
+            for (int i = 0; i < 300; ++i) {
+                std::atomic<int64_t> sum{0};
+                pool.parallel_for(40, 1, [&](int64_t begin, int64_t end) {
+                    int now = ++active;
+                    for (int before = most;
+                         before < now && !most.compare_exchange_weak(before, now);) {
+                    }
+                    sum += end - begin;
+                    --active;
+                });
+                total += sum;
+            }
+        });
+    }
+    for (std::thread& caller : callers) {
+        caller.join();
+    }
+    EXPECT_LE(most, 4);
+    EXPECT_EQ(sums, (std::vector<int64_t>(6, 12000)));
+}
+
+TEST(thread_pool, ranges_are_the_same_beside_another_call) {
+    PretendedCpus cpus(6);
+    ThreadPool pool(3);
+    std::vector<Range> alone = ranges_of(pool, 1000, 7);
+    Meeting begun(2);
+    Meeting ended(2);
+    std::thread other([&] {
+        pool.run_team(2, [&](int i) {
+            if (i == 0) {
+                EXPECT_TRUE(begun.come());
+                EXPECT_TRUE(ended.come());
+            }
+        });
+    });
+    EXPECT_TRUE(begun.come());
+    EXPECT_EQ(ranges_of(pool, 1000, 7), alone);
+    EXPECT_TRUE(ended.come());
+    other.join();
 }
 
 TEST(thread_pool, a_team_runs_at_the_same_time) {
