@@ -145,6 +145,9 @@ void Runner::make_context(const ModelConfig& config) {
     std::unique_ptr<nv::IRuntimeConfig> runtime_config(engine_->engine->createRuntimeConfig());
     if (runtime_config != nullptr && engine_->target.device == Device::kGPU) {
         runtime_config->setCudaGraphStrategy(nv::CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE);
+        // Kernels are compiled when nobody else wants the CPU: other models serve meanwhile. Runs
+        // are as urgent as their stream.
+        setPriority(*runtime_config, Priority::kLOW);
     }
     context_.reset(runtime_config == nullptr
                        ? nullptr

@@ -14,8 +14,9 @@ void TritonEmulated::SetUp() {
     hold = find_function<void(int)>(compiler, "ingot_emulated_hold");
     waiting = find_function<int()>(compiler, "ingot_emulated_waiting");
     compiled = find_function<int()>(compiler, "ingot_emulated_compiled");
+    niceness = find_function<int()>(compiler, "ingot_emulated_niceness");
     if (newest == nullptr || loaded == nullptr || hold == nullptr || waiting == nullptr ||
-        compiled == nullptr) {
+        compiled == nullptr || niceness == nullptr) {
         GTEST_SKIP() << "no emulated GPU: run it as 'ctest -R triton_emulated'";
     }
 }

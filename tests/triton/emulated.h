@@ -32,6 +32,7 @@ protected:
     void (*hold)(int) = nullptr; // 1: the compiler stands still
     int (*waiting)() = nullptr;  // compilations that do
     int (*compiled)() = nullptr;
+    int (*niceness)() = nullptr; // of the thread whose compilation began last
 };
 
 /// Bytes of an engine: `y` f32[n, 7, 5] is the transpose of `x` f32[n, 5, 7], doubled.

@@ -45,6 +45,32 @@ TEST_F(TritonEmulated, NoRequestWaitsForTheCompilerBeyondTheBuckets) {
     }
 }
 
+TEST_F(TritonEmulated, CompilingGivesWayToTheRequestsOfOtherModels) {
+    auto cube = [](nv::INetworkDefinition& n) { // no other test has compiled it in this process
+        nv::ITensor* x = n.addInput("x", nv::DataType::kFLOAT, nv::Dims{2, {-1, 3}});
+        auto product = nv::ElementWiseOperation::kPROD;
+        nv::ITensor* square = n.addElementWise(*x, *x, product)->getOutput(0);
+        n.markOutput(*n.addElementWise(*square, *x, product)->getOutput(0));
+    };
+    Scene scene(build_engine(cube));
+    scene.kind = TRITONSERVER_INSTANCEGROUPKIND_GPU;
+    ASSERT_EQ(scene.start(0), "");
+    hold(1);
+    std::string text = "not started";
+    std::thread starting([&] { text = scene.start_instances(1); });
+    auto end = Clock::now() + patience;
+    while (waiting() == 0 && Clock::now() < end) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    int compiling = waiting();
+    int nice = niceness();
+    hold(0);
+    starting.join();
+    EXPECT_EQ(text, "");
+    EXPECT_GT(compiling, 0);
+    EXPECT_EQ(nice, 19);
+}
+
 /// Bytes of an engine: `y` f32[n, 24] is a product of `x` f32[n, 800], a normalisation and a
 /// softmax: long sums, which kernels divide by the size of the batch.
 std::string summing_engine(int32_t most, bool invariant) {

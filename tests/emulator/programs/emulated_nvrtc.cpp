@@ -5,6 +5,8 @@
 #include "emulator/compile.h"
 #include "emulator/kept.h"
 
+#include <sys/resource.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <cstdlib>
@@ -30,6 +32,7 @@ struct Gate {
     bool held = false;
     int waiting = 0;
     int done = 0;
+    int niceness = 0;
 };
 Gate& gate() {
     static auto* g = new Gate;
@@ -55,6 +58,12 @@ EXPORT int ingot_emulated_waiting() {
 EXPORT int ingot_emulated_compiled() {
     std::scoped_lock lock(gate().mutex);
     return gate().done;
+}
+
+/// That of the thread whose compilation began last: 19 gives way to all others.
+EXPORT int ingot_emulated_niceness() {
+    std::scoped_lock lock(gate().mutex);
+    return gate().niceness;
 }
 
 EXPORT int nvrtcVersion(int* major, int* minor) {
@@ -89,6 +98,7 @@ EXPORT int nvrtcDestroyProgram(void** p) {
 EXPORT int nvrtcCompileProgram(void* p, int, const char* const*) {
     {
         std::unique_lock lock(gate().mutex);
+        gate().niceness = getpriority(PRIO_PROCESS, 0); // of this thread
         ++gate().waiting;
         gate().changed.wait(lock, [] { return !gate().held; });
         --gate().waiting;
