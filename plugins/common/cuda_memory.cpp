@@ -205,13 +205,16 @@ public:
         Current current(*this);
         check(driver().memset_async(reinterpret_cast<Address>(target), 0, bytes, stream), "fill");
     }
-    void* create_stream(bool low_priority) override {
+    void* create_stream(RunPriority priority) override {
         Current current(*this);
         int lowest = 0;
         int highest = 0;
         check(driver().stream_priorities(&lowest, &highest), "stream");
         void* out = nullptr;
-        check(driver().stream_create(&out, non_blocking, low_priority ? lowest : 0), "stream");
+        int number = priority == RunPriority::Low    ? lowest
+                     : priority == RunPriority::High ? highest
+                                                     : 0;
+        check(driver().stream_create(&out, non_blocking, number), "stream");
         return out;
     }
     void release_stream(void* stream) noexcept override {

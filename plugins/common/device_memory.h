@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/priority.h"
 
 #include <memory>
 #include <string>
@@ -29,7 +30,7 @@ public:
     virtual void copy(void* target, const void* source, size_t bytes, void* stream) = 0;
     /// Fills device memory with zeros in the order of `stream`, which is not null.
     virtual void set_zero(void* target, size_t bytes, void* stream) = 0;
-    virtual void* create_stream(bool low_priority) = 0;
+    virtual void* create_stream(RunPriority priority) = 0;
     virtual void release_stream(void* stream) noexcept = 0;
     virtual void wait_for_stream(void* stream) = 0;
     /// Waits for all work queued on the GPU.

@@ -110,7 +110,7 @@ public:
         std::memset(engine_address(target), 0, bytes);
     }
     // Every call completes before it returns; handles only have to be distinct.
-    void* create_stream(bool) override {
+    void* create_stream(RunPriority) override {
         void* stream = allocate_pinned(1);
         std::lock_guard<std::mutex> lock(mutex_);
         return *streams_.insert(stream).first;

@@ -246,7 +246,9 @@ private:
 Stream::Stream(const Host& host, std::shared_ptr<const GpuTable> gpus,
                std::shared_ptr<DeviceMemory> memory, void* given, bool low_priority)
     : OrtSyncStreamImpl{}, host_(host), gpus_(std::move(gpus)), memory_(std::move(memory)),
-      stream_(given == nullptr ? memory_->create_stream(low_priority) : given),
+      stream_(given == nullptr
+                  ? memory_->create_stream(low_priority ? RunPriority::Low : RunPriority::Normal)
+                  : given),
       owned_(given == nullptr) {
     ort_version_supported = host.version;
     Release = release;

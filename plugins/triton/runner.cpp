@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace ingot::triton {
 
@@ -137,7 +138,7 @@ Runner::Runner(std::shared_ptr<const Engine> engine, const ModelConfig& config,
     }
     make_context(config);
     if (device_ != nullptr) {
-        stream_ = gpu()->create_stream(false);
+        stream_ = gpu()->create_stream(RunPriority::Normal);
     }
 }
 
@@ -392,6 +393,23 @@ size_t Runner::warm_up(std::string& reason) {
     if (rows.empty()) {
         rows.push_back(std::max<int64_t>(max_batch_size_, 1));
     }
+    size_t count = warm_all(rows, reason);
+    if (device_ != nullptr) {
+        take_precedence();
+        if (count == rows.size()) { // the first request finds the engine's stream of that priority
+            warm_all({rows.front()}, reason);
+        }
+    }
+    return count;
+}
+
+/// From here on runs go before warm-ups, which other models begin meanwhile, on the same GPU.
+void Runner::take_precedence() {
+    void* urgent = gpu()->create_stream(RunPriority::High);
+    gpu()->release_stream(std::exchange(stream_, urgent));
+}
+
+size_t Runner::warm_all(std::vector<int64_t> rows, std::string& reason) {
     size_t count = 0;
     std::reverse(rows.begin(), rows.end()); // the largest first: memory grows once
     for (int64_t r : rows) {

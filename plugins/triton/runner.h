@@ -107,7 +107,9 @@ public:
 private:
     void make_context(const ModelConfig& config);
     bool warm_shapes(int64_t rows, Shapes& shapes, std::string& reason) const;
+    size_t warm_all(std::vector<int64_t> rows, std::string& reason);
     void warm_one(const Shapes& shapes);
+    void take_precedence();
     struct Part {
         size_t offset;       // in the staging memory
         std::byte* pageable; // of an input: only read

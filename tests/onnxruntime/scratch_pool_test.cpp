@@ -38,7 +38,7 @@ public:
     void copy(void*, const void*, size_t, void*) override {}
     void set_zero(void*, size_t, void*) override {}
     bool is_lost() noexcept override { return false; }
-    void* create_stream(bool) override { return nullptr; }
+    void* create_stream(RunPriority) override { return nullptr; }
     void release_stream(void*) noexcept override {}
     void wait_for_stream(void*) override {}
     void wait() override {}

@@ -10,13 +10,14 @@ namespace nv = nvinfer1;
 void TritonEmulated::SetUp() {
     newest = find_function<int64_t(int)>("libcuda.so.1", "ingot_emulated_newest");
     loaded = find_function<int64_t(int)>("libcuda.so.1", "ingot_emulated_loaded");
+    launches = find_function<int64_t(int, bool)>("libcuda.so.1", "ingot_emulated_calls");
     const char* compiler = std::getenv("INGOT_NVRTC");
     hold = find_function<void(int)>(compiler, "ingot_emulated_hold");
     waiting = find_function<int()>(compiler, "ingot_emulated_waiting");
     compiled = find_function<int()>(compiler, "ingot_emulated_compiled");
     niceness = find_function<int()>(compiler, "ingot_emulated_niceness");
     if (newest == nullptr || loaded == nullptr || hold == nullptr || waiting == nullptr ||
-        compiled == nullptr || niceness == nullptr) {
+        compiled == nullptr || niceness == nullptr || launches == nullptr) {
         GTEST_SKIP() << "no emulated GPU: run it as 'ctest -R triton_emulated'";
     }
 }

@@ -29,8 +29,9 @@ protected:
 
     int64_t (*newest)(int) = nullptr; // kernel that was launched, of a GPU
     int64_t (*loaded)(int) = nullptr;
-    void (*hold)(int) = nullptr; // 1: the compiler stands still
-    int (*waiting)() = nullptr;  // compilations that do
+    int64_t (*launches)(int, bool) = nullptr; // on streams of raised priority, or on others
+    void (*hold)(int) = nullptr;              // 1: the compiler stands still
+    int (*waiting)() = nullptr;               // compilations that do
     int (*compiled)() = nullptr;
     int (*niceness)() = nullptr; // of the thread whose compilation began last
 };

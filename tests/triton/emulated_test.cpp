@@ -71,6 +71,26 @@ TEST_F(TritonEmulated, CompilingGivesWayToTheRequestsOfOtherModels) {
     EXPECT_EQ(nice, 19);
 }
 
+TEST_F(TritonEmulated, RunsOfRequestsGoBeforeWarmUps) {
+    Scene scene(turning_engine(8));
+    scene.kind = TRITONSERVER_INSTANCEGROUPKIND_GPU;
+    ASSERT_EQ(scene.start(0), "");
+    for (int instance = 0; instance < 2; ++instance) {
+        SCOPED_TRACE(instance);
+        int64_t usual = launches(0, false);
+        int64_t urgent = launches(0, true);
+        ASSERT_EQ(scene.start_instances(1), "");
+        EXPECT_GT(launches(0, false) - usual, launches(0, true) - urgent); // the smallest bucket's
+        usual = launches(0, false);
+        urgent = launches(0, true);
+        for (int64_t rows : {1, 3, 8}) {
+            turn(scene, rows);
+        }
+        EXPECT_GT(launches(0, true), urgent);
+        EXPECT_EQ(launches(0, false), usual);
+    }
+}
+
 /// Bytes of an engine: `y` f32[n, 24] is a product of `x` f32[n, 800], a normalisation and a
 /// softmax: long sums, which kernels divide by the size of the batch.
 std::string summing_engine(int32_t most, bool invariant) {

@@ -34,7 +34,8 @@ struct Device {
     int64_t replays = 0;
     std::set<std::byte*> memory;
     std::vector<std::shared_ptr<const Function>> loaded;
-    int64_t newest = 0; // of the loaded functions that were launched, counted from 1
+    int64_t calls[2] = {}; // launches of kernels and graphs: usual, and of raised priority
+    int64_t newest = 0;    // of the loaded functions that were launched, counted from 1
 };
 struct LoadedText {
     std::string binary;
@@ -43,6 +44,7 @@ struct StreamOf {
     int device = 0;
     std::unique_ptr<Stream> stream;
     bool capturing = false;
+    int priority = 0;
 };
 struct WorkGraph {
     int device = 0;
@@ -158,6 +160,11 @@ EXPORT int64_t ingot_emulated_replays(int i) {
 EXPORT int64_t ingot_emulated_launches(int i) {
     std::scoped_lock lock(mutex());
     return static_cast<int64_t>(device(i).gpu.launches());
+}
+/// Launches of kernels and graphs on streams of raised priority, or on others.
+EXPORT int64_t ingot_emulated_calls(int i, bool urgent) {
+    std::scoped_lock lock(mutex());
+    return device(i).calls[urgent ? 1 : 0];
 }
 /// The last kernel, in the order of their loading, that has been launched; and how many are loaded.
 EXPORT int64_t ingot_emulated_newest(int i) {
@@ -342,6 +349,10 @@ EXPORT CUresult cuModuleGetFunction(CUfunction* out, CUmodule m, const char* nam
 EXPORT CUresult cuFuncSetAttribute(CUfunction, int, int) {
     return 0;
 }
+static void count_launch(Device& d, CUstream s) {
+    ++d.calls[s != nullptr && reinterpret_cast<StreamOf*>(s)->priority < 0 ? 1 : 0];
+}
+
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** parameters, void**) {
     return on_device([&](Device& d) {
         const auto* function = reinterpret_cast<const Function*>(f);
@@ -354,6 +365,7 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** p
         shape.block_y = c->block[1];
         shape.block_z = c->block[2];
         shape.shared = c->shared;
+        count_launch(d, c->stream);
         stream_of(d, c->stream).launch(*function, shape, parameters);
         return 0;
     });
@@ -370,11 +382,12 @@ EXPORT CUresult cuTensorMapEncodeTiled() {
 
 // --- streams and graphs --------------------------------------------------------------------------
 
-EXPORT CUresult cuStreamCreateWithPriority(CUstream* out, unsigned, int) {
+EXPORT CUresult cuStreamCreateWithPriority(CUstream* out, unsigned, int priority) {
     return on_device([&](Device& d) {
         auto made = std::make_unique<StreamOf>();
         made->device = &d == &device(0) ? 0 : 1;
         made->stream = d.gpu.create_stream();
+        made->priority = priority;
         return answer(out, reinterpret_cast<CUstream>(made.release()));
     });
 }
@@ -383,8 +396,8 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream s) {
     std::unique_ptr<StreamOf>(reinterpret_cast<StreamOf*>(s)).reset();
     return 0;
 }
-EXPORT CUresult cuStreamGetPriority(CUstream, int* out) {
-    return answer(out, 0);
+EXPORT CUresult cuStreamGetPriority(CUstream s, int* out) {
+    return answer(out, s == nullptr ? 0 : reinterpret_cast<StreamOf*>(s)->priority);
 }
 EXPORT CUresult cuStreamSynchronize(CUstream) {
     return on_device([](Device&) { return 0; });
@@ -437,6 +450,7 @@ EXPORT CUresult cuGraphLaunch(CUgraphExec g, CUstream s) {
     return on_device([&](Device& d) {
         ++d.replays;
         auto& exec = *reinterpret_cast<WorkGraph*>(g);
+        count_launch(d, s);
         stream_of(d, s).parts().recorder->launch(*exec.recording);
         return 0;
     });
