@@ -87,14 +87,14 @@ void upload_weights(Gpu& gpu, const LoweredGraph& lowered, const CompileOptions&
     if (plan == nullptr) {
         return;
     }
-    std::unique_ptr<Stream> stream;
+    std::vector<Tensor> constants;
     for (const plan::Storage& s : plan->storages) {
         bool constant = s.kind == plan::Storage::Kind::Constant && s.read;
         if (constant && lowered.device->streamed.keeps(s.constant)) {
-            stream = stream != nullptr ? std::move(stream) : gpu.create_stream();
-            static_cast<void>(lowered.device->weights.find(s.constant, *stream));
+            constants.push_back(s.constant);
         }
     }
+    lowered.device->weights.start(constants);
 }
 
 } // namespace ingot::cuda

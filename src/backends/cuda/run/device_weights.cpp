@@ -67,6 +67,7 @@ int64_t Memory::held() const {
 }
 
 Weights::~Weights() {
+    entries_.clear(); // ends copies to the slabs
     for (std::byte* s : slabs_) {
         memory_.release(s);
     }
@@ -96,14 +97,71 @@ std::byte* Weights::reserve(size_t bytes) {
     return at;
 }
 
-std::byte* Weights::find(const Tensor& t, Stream& stream) {
+void Weights::start(const std::vector<Tensor>& constants) {
     std::scoped_lock lock(mutex_);
-    auto key = std::make_pair(t.bytes().data(), t.bytes().size());
+    std::vector<Key> fresh;
+    std::vector<WeightCopies::Copy> copies;
+    try {
+        for (const Tensor& t : constants) {
+            Key key(t.bytes().data(), t.bytes().size());
+            if (entries_.count(key) == 0) {
+                fresh.push_back(key);
+                Entry& e = entries_.emplace(key, Entry{t, nullptr, nullptr}).first->second;
+                bytes_ += key.second;
+                e.address = reserve(key.second);
+                copies.push_back({e.address, key.first, key.second});
+            }
+        }
+        if (fresh.empty()) {
+            return;
+        }
+        auto started = std::make_shared<WeightCopies>(gpu_, copies, memory_.is_lent());
+        for (const Key& key : fresh) {
+            entries_.at(key).copies = started;
+        }
+    } catch (...) {
+        forget(fresh);
+        throw;
+    }
+}
+
+void Weights::forget(const std::vector<Key>& keys) {
+    for (const Key& key : keys) {
+        bytes_ -= entries_.erase(key) == 1 ? key.second : 0;
+    }
+}
+
+/// Where the copies failed, their constants are uploaded when they are asked for again.
+void Weights::wait_for(const std::shared_ptr<WeightCopies>& copies) {
+    try {
+        copies->wait();
+    } catch (...) {
+        std::scoped_lock lock(mutex_);
+        std::vector<Key> lost;
+        for (const auto& [key, e] : entries_) {
+            if (copies->failed() && e.copies == copies) {
+                lost.push_back(key);
+            }
+        }
+        forget(lost);
+        throw;
+    }
+}
+
+std::byte* Weights::find(const Tensor& t, Stream& stream) {
+    std::unique_lock lock(mutex_);
+    Key key(t.bytes().data(), t.bytes().size());
     auto it = entries_.find(key);
     if (it != entries_.end()) {
-        return it->second.address;
+        std::byte* address = it->second.address;
+        std::shared_ptr<WeightCopies> copies = it->second.copies;
+        if (copies != nullptr) {
+            lock.unlock();
+            wait_for(copies);
+        }
+        return address;
     }
-    it = entries_.emplace(key, Entry{t, nullptr}).first;
+    it = entries_.emplace(key, Entry{t, nullptr, nullptr}).first;
     try {
         TraceSpan span("upload", str(t.bytes().size(), " bytes"));
         it->second.address = reserve(t.bytes().size());
@@ -196,7 +254,7 @@ size_t slab_for(int64_t weight_budget) {
 
 DeviceWeights::DeviceWeights(Gpu& gpu, const CompileOptions& o)
     : memory(gpu, o.of<CudaOptions>().memory_limit, o.memory),
-      weights(memory, slab_for(o.of<CudaOptions>().weight_budget)),
+      weights(gpu, memory, slab_for(o.of<CudaOptions>().weight_budget)),
       streamed(gpu, o.of<CudaOptions>().weight_budget) {}
 
 } // namespace ingot::cuda

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "backends/cuda/driver/gpu.h"
+#include "backends/cuda/run/weight_copies.h"
 #include "ir/graph.h"
 #include "plan/compile_options.h"
 
@@ -49,26 +50,36 @@ private:
 class Weights {
 public:
     /// `slab`: how much is allocated at once.
-    Weights(Memory& memory, size_t slab) : memory_(memory), slab_bytes_(slab) {}
+    Weights(Gpu& gpu, Memory& memory, size_t slab)
+        : gpu_(gpu), memory_(memory), slab_bytes_(slab) {}
     ~Weights();
     Weights(const Weights&) = delete;
     Weights& operator=(const Weights&) = delete;
-    /// The address of a constant, uploaded when it is first asked for.
+    /// Takes memory for the constants that are not there yet. They have come, or are on their way,
+    /// when it returns. Errors: OutOfMemory, after which none of them is there.
+    void start(const std::vector<Tensor>& constants);
+    /// The address of a constant, uploaded when it is first asked for. Waits for one on its way.
+    /// Errors: OutOfMemory, Device, Interrupted.
     std::byte* find(const Tensor& t, Stream& stream);
     bool has(const Tensor& t) const;
     size_t bytes() const;
 
 private:
-    std::byte* reserve(size_t bytes);
-
+    using Key = std::pair<const std::byte*, size_t>;
     struct Entry {
         Tensor tensor; // keeps the host address from being used again
         std::byte* address = nullptr;
+        std::shared_ptr<WeightCopies> copies; // that bring it; null: it is there
     };
+    std::byte* reserve(size_t bytes);
+    void forget(const std::vector<Key>& keys);
+    void wait_for(const std::shared_ptr<WeightCopies>& copies);
+
+    Gpu& gpu_;
     Memory& memory_;
     size_t slab_bytes_;
     mutable std::mutex mutex_;
-    std::map<std::pair<const std::byte*, size_t>, Entry> entries_;
+    std::map<Key, Entry> entries_;
     std::vector<std::byte*> slabs_;
     size_t slab_left_ = 0;
     std::byte* slab_next_ = nullptr;

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Constants that threads copy to the device, and the work that goes on beside them.
+#include "backends/cuda/backend.h"
+#include "backends/cuda/options.h"
+#include "backends/cuda/run/device_weights.h"
+#include "backends_cuda/timed_gpu.h"
+#include "base/interrupt.h"
+#include "engine/engine.h"
+#include "ops/ops.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <random>
+#include <thread>
+
+namespace ingot::test {
+namespace {
+
+using cuda::Memory;
+using cuda::Weights;
+
+constexpr size_t slab = 32 << 20;
+
+/// A GPU whose writes from the host the test holds up, counts or lets fail.
+class SlowGpu : public TimedGpu {
+public:
+    class SlowStream : public cuda::Stream {
+    public:
+        explicit SlowStream(SlowGpu& gpu) : gpu_(gpu) {}
+        void launch(const cuda::Function&, const cuda::LaunchShape&, void* const*) override {}
+        void copy(std::byte*, const std::byte*, size_t) override {}
+        void fill(std::byte*, int, size_t) override {}
+        void read(void* to, const std::byte* from, size_t bytes) override {
+            std::memcpy(to, from, bytes);
+        }
+        void write(std::byte* to, const void* from, size_t bytes) override {
+            gpu_.pass(bytes);
+            std::memcpy(to, from, bytes);
+        }
+        void synchronize() override {}
+
+    private:
+        SlowGpu& gpu_;
+    };
+    std::unique_ptr<cuda::Stream> create_stream() override {
+        return std::make_unique<SlowStream>(*this);
+    }
+    std::unique_ptr<cuda::Stream> create_stream_of(RunPriority) override { return create_stream(); }
+
+    void close() {
+        std::scoped_lock lock(gate_);
+        open_ = false;
+    }
+    void open() {
+        std::scoped_lock lock(gate_);
+        open_ = true;
+        opened_.notify_all();
+    }
+    /// The n-th write from now on (0 is the next) and all after it fail; -1: none does.
+    void fail_from(int64_t n) { left_ = n; }
+    int64_t written() const { return written_; }
+    std::set<std::thread::id> writers() const {
+        std::scoped_lock lock(gate_);
+        return writers_;
+    }
+
+private:
+    void pass(size_t bytes) {
+        std::unique_lock lock(gate_);
+        require(opened_.wait_for(lock, std::chrono::minutes(1), [this] { return open_; }),
+                ErrorCode::Device, "nobody has opened the gate for a minute");
+        require(left_ != 0, ErrorCode::Device, "the link is down");
+        left_ -= left_ > 0 ? 1 : 0;
+        written_ += static_cast<int64_t>(bytes);
+        writers_.insert(std::this_thread::get_id());
+    }
+    mutable std::mutex gate_;
+    std::condition_variable opened_;
+    bool open_ = true;
+    std::atomic<int64_t> left_{-1};
+    std::atomic<int64_t> written_{0};
+    std::set<std::thread::id> writers_;
+};
+
+Tensor random_bytes(int64_t count, uint64_t seed) {
+    Tensor t = Tensor::empty(DType::U8, {count});
+    std::mt19937_64 random(seed);
+    for (size_t at = 0; at < t.bytes().size(); at += 8) {
+        uint64_t v = random();
+        std::memcpy(t.mutable_bytes().data() + at, &v, std::min<size_t>(8, t.bytes().size() - at));
+    }
+    return t;
+}
+
+/// Their sizes are no multiples of a piece, from a byte to several pieces.
+std::vector<Tensor> many_constants(uint64_t seed) {
+    std::vector<Tensor> all;
+    for (int64_t bytes : {1, 1000, (4 << 20) + 1, (4 << 20) - 1, 30000001, 7, 17 << 20, 4 << 20}) {
+        all.push_back(random_bytes(bytes, ++seed));
+    }
+    return all;
+}
+
+size_t sum_of(const std::vector<Tensor>& all) {
+    size_t bytes = 0;
+    for (const Tensor& t : all) {
+        bytes += t.bytes().size();
+    }
+    return bytes;
+}
+
+struct Store {
+    explicit Store(SlowGpu& gpu, int64_t limit = 0)
+        : memory(gpu, limit), weights(gpu, memory, slab), stream(gpu.create_stream()) {}
+    bool holds(const Tensor& t) {
+        return std::memcmp(weights.find(t, *stream), t.bytes().data(), t.bytes().size()) == 0;
+    }
+    Memory memory;
+    Weights weights;
+    std::unique_ptr<cuda::Stream> stream;
+};
+
+TEST(WeightCopies, EveryByteArrivesByThreads) {
+    SlowGpu gpu;
+    Store store(gpu);
+    std::vector<Tensor> all = many_constants(1);
+    all.push_back(all[4]); // once more
+    gpu.close();
+    store.weights.start(all);
+    all.pop_back();
+    EXPECT_EQ(store.weights.bytes(), sum_of(all));
+    for (const Tensor& t : all) {
+        EXPECT_TRUE(store.weights.has(t));
+    }
+    EXPECT_EQ(gpu.written(), 0) << "start() has waited for the copies";
+    gpu.open();
+    for (const Tensor& t : all) {
+        EXPECT_TRUE(store.holds(t)) << t.bytes().size();
+    }
+    EXPECT_EQ(gpu.written(), static_cast<int64_t>(sum_of(all)));
+    EXPECT_FALSE(gpu.writers().contains(std::this_thread::get_id()));
+    store.weights.start(all);
+    EXPECT_EQ(gpu.written(), static_cast<int64_t>(sum_of(all))) << "they were there";
+}
+
+TEST(WeightCopies, FewBytesAreThereAtOnce) {
+    SlowGpu gpu;
+    Store store(gpu);
+    std::vector<Tensor> all = {random_bytes(5000, 1), random_bytes(3, 2)};
+    store.weights.start(all);
+    EXPECT_EQ(gpu.written(), 5003);
+    EXPECT_EQ(gpu.writers(), std::set{std::this_thread::get_id()});
+    EXPECT_TRUE(store.holds(all[0]) && store.holds(all[1]));
+}
+
+TEST(WeightCopies, WhatFailedIsCopiedWhenItIsAskedForAgain) {
+    for (int64_t n = 0; n < 14; n += 3) {
+        SlowGpu gpu;
+        Store store(gpu);
+        std::vector<Tensor> all = many_constants(2);
+        gpu.fail_from(n);
+        store.weights.start(all);
+        try {
+            store.weights.find(all[0], *store.stream);
+            FAIL() << "copy " << n << " failed, and nobody heard of it";
+        } catch (const Error& e) {
+            EXPECT_EQ(e.code(), ErrorCode::Device);
+            EXPECT_STREQ(e.what(), "the link is down");
+        }
+        EXPECT_EQ(store.weights.bytes(), 0U);
+        EXPECT_FALSE(store.weights.has(all[5]));
+        gpu.fail_from(-1);
+        for (const Tensor& t : all) {
+            EXPECT_TRUE(store.holds(t)) << t.bytes().size();
+        }
+        EXPECT_EQ(store.weights.bytes(), sum_of(all));
+    }
+}
+
+TEST(WeightCopies, WithoutMemoryNothingIsThere) {
+    SlowGpu gpu;
+    Store store(gpu, 40 << 20);
+    std::vector<Tensor> all = many_constants(3);
+    try {
+        store.weights.start(all);
+        FAIL() << "67 MB fit into 40 MiB";
+    } catch (const Error& e) {
+        EXPECT_EQ(e.code(), ErrorCode::OutOfMemory);
+        EXPECT_STREQ(e.what(), "30000128 bytes of device memory are needed, and of the limit of "
+                               "41943040 only 8388608 are left");
+    }
+    EXPECT_EQ(store.weights.bytes(), 0U);
+    EXPECT_FALSE(store.weights.has(all[0]));
+    EXPECT_EQ(gpu.written(), 0);
+    EXPECT_TRUE(store.holds(all[1])); // the slab has room
+}
+
+TEST(WeightCopies, TheirEndComesBeforeTheMemoryGoes) {
+    SlowGpu gpu;
+    std::vector<Tensor> all = many_constants(4);
+    gpu.close();
+    std::thread opener;
+    {
+        Store store(gpu);
+        store.weights.start(all);
+        opener = std::thread([&gpu] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            gpu.open();
+        });
+    } // sanitizers see a write after this
+    EXPECT_EQ(gpu.used(), 0);
+    opener.join();
+}
+
+TEST(WeightCopies, AStopRequestEndsTheWaitAndNotTheCopies) {
+    struct Cleared {
+        ~Cleared() { clear_interrupt(); }
+    } cleared;
+    SlowGpu gpu;
+    Store store(gpu);
+    std::vector<Tensor> all = many_constants(5);
+    gpu.close();
+    store.weights.start(all);
+    request_interrupt();
+    EXPECT_THROW(store.weights.find(all[3], *store.stream), Error);
+    clear_interrupt();
+    EXPECT_TRUE(store.weights.has(all[3]));
+    gpu.open();
+    EXPECT_TRUE(store.holds(all[3]));
+    EXPECT_EQ(gpu.written(), static_cast<int64_t>(sum_of(all)));
+}
+
+/// A product whose weights are enough for a thread.
+std::shared_ptr<const Engine> large_product() {
+    Graph g;
+    Value x = g.add_input("x", parse_type("f32[8,2048]"));
+    Tensor w = Tensor::zeros(DType::F32, {2048, 2304});
+    g.add_output("y", ops::matmul(g, x, ops::constant(g, w)));
+    return Engine::create(std::move(g), {}, {});
+}
+
+TEST(WeightCopies, KernelsAreCompiledMeanwhile) {
+    SlowGpu gpu;
+    gpu.close();
+    // Copies wait for the compiler: a compiler that waits for copies never begins.
+    gpu.compile_ms = [&gpu](const std::string&) {
+        gpu.open();
+        return 0.0;
+    };
+    auto backend = cuda::make_backend(gpu, 1);
+    CompileOptions o;
+    o.of<CudaOptions>().runtime_cache = "";
+    Context context(large_product(), *backend, o);
+    std::vector<Tensor> in = {Tensor::zeros(DType::F32, {8, 2048})};
+    EXPECT_EQ(context.run(in).size(), 1U);
+    EXPECT_GT(gpu.compiled(), 0);
+    EXPECT_GE(gpu.written(), 2048 * 2304 * 4);
+}
+
+} // namespace
+} // namespace ingot::test
