@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace ingot::plan {
 
@@ -27,6 +28,8 @@ struct CopyPlan {
     int64_t cross_from = 0;
     int64_t width = 4; // bytes of an element
 
+    /// Whether a plane is dense on both sides.
+    bool transposes() const { return cross > 1 && inner_to == 1 && cross_from == 1; }
     int64_t outer() const {
         int64_t n = 1;
         for (int64_t s : sizes) {
@@ -86,12 +89,109 @@ void copy_run(T* to, const T* from, int64_t n, int64_t to_stride, int64_t from_s
     }
 }
 
+// Vectors of 16 bytes. The attribute is ignored on a type that depends on a template.
+template <class T>
+struct Vector;
+template <>
+struct Vector<uint8_t> {
+    using Row = uint8_t __attribute__((vector_size(16)));
+};
+template <>
+struct Vector<uint16_t> {
+    using Row = uint16_t __attribute__((vector_size(16)));
+};
+template <>
+struct Vector<uint32_t> {
+    using Row = uint32_t __attribute__((vector_size(16)));
+};
+template <>
+struct Vector<uint64_t> {
+    using Row = uint64_t __attribute__((vector_size(16)));
+};
+
+/// A square of elements: a vector a row.
+template <class T>
+struct Square {
+    static constexpr size_t side = 16 / sizeof(T);
+    using Row = typename Vector<T>::Row;
+    Row rows[side];
+
+    /// Alternates the elements of two rows: those of the first half (0) or of the second (1).
+    template <int Half, int... K>
+    static Row zip(Row a, Row b, std::integer_sequence<int, K...>) {
+        constexpr int lanes = side;
+        return __builtin_shufflevector(a, b,
+                                       (K / 2 + Half * (lanes / 2) + (K % 2 == 0 ? 0 : lanes))...);
+    }
+    void transpose() {
+        constexpr std::make_integer_sequence<int, side> all;
+        for (size_t n = 1; n < side; n *= 2) { // as often as `side` is halved
+            Square next;
+            for (size_t j = 0; j < side / 2; ++j) {
+                next.rows[2 * j] = zip<0>(rows[j], rows[j + side / 2], all);
+                next.rows[2 * j + 1] = zip<1>(rows[j], rows[j + side / 2], all);
+            }
+            *this = next;
+        }
+    }
+};
+/// Elements of a cache line.
+template <class T>
+constexpr int64_t line = 64 / sizeof(T);
+
+/// A tile of line x line elements, of which each row is dense on both sides. Each line is read and
+/// written as a whole: lines of a column often share a set of the cache, and push each other out.
+template <class T>
+void transpose_tile(T* to, int64_t to_stride, const T* from, int64_t from_stride) {
+    constexpr auto side = static_cast<int64_t>(Square<T>::side);
+    T in[line<T>][line<T>];
+    T out[line<T>][line<T>];
+    for (int64_t i = 0; i < line<T>; ++i) {
+        std::memcpy(in[i], from + i * from_stride, sizeof in[i]);
+    }
+    for (int64_t r = 0; r < line<T>; r += side) {
+        for (int64_t c = 0; c < line<T>; c += side) {
+            Square<T> square;
+            for (int64_t i = 0; i < side; ++i) {
+                std::memcpy(&square.rows[i], &in[r + i][c], sizeof square.rows[i]);
+            }
+            square.transpose();
+            for (int64_t i = 0; i < side; ++i) {
+                std::memcpy(&out[c + i][r], &square.rows[i], sizeof square.rows[i]);
+            }
+        }
+    }
+    for (int64_t i = 0; i < line<T>; ++i) {
+        std::memcpy(to + i * to_stride, out[i], sizeof out[i]);
+    }
+}
+
+/// Columns of a plane that are transposed together: processors fetch lines in pairs.
+template <class T>
+constexpr int64_t band = 2 * line<T>;
+
+/// The whole tiles of a band, which begins at this column; the first of the inner axis that is
+/// left.
+template <class T>
+int64_t transpose_band(const CopyPlan& p, T* to, const T* from, int64_t begin) {
+    int64_t i = 0;
+    for (; i + line<T> <= p.inner; i += line<T>) {
+        for (int64_t c = begin; c < begin + band<T>; c += line<T>) {
+            transpose_tile(to + c * p.cross_to + i, p.cross_to, from + c + i * p.inner_from,
+                           p.inner_from);
+        }
+    }
+    return i;
+}
+
 /// One plane of inner x cross elements, a tile at a time so that both sides stay in cache.
 template <class T>
 void copy_plane(const CopyPlan& p, T* to, const T* from, int64_t cross_begin, int64_t cross_end) {
+    bool whole = p.transposes() && cross_end - cross_begin == band<T>;
+    int64_t done = whole ? transpose_band(p, to, from, cross_begin) : 0;
     for (int64_t c0 = cross_begin; c0 < cross_end; c0 += tile) {
         int64_t c1 = std::min(c0 + tile, cross_end);
-        for (int64_t i0 = 0; i0 < p.inner; i0 += tile) {
+        for (int64_t i0 = done; i0 < p.inner; i0 += tile) {
             int64_t i1 = std::min(i0 + tile, p.inner);
             for (int64_t c = c0; c < c1; ++c) {
                 T* t = to + c * p.cross_to;
@@ -138,13 +238,14 @@ void run_copy(const CopyPlan& p, T* to, const T* from, ThreadPool& pool) {
     int64_t outer = p.outer();
     int64_t grain_elements = grain_bytes / static_cast<int64_t>(sizeof(T));
     if (p.cross > 1) {
-        int64_t chunks = (p.cross + tile - 1) / tile;
-        int64_t grain = std::max<int64_t>(1, grain_elements / (p.inner * tile));
+        int64_t wide = p.transposes() ? band<T> : tile;
+        int64_t chunks = (p.cross + wide - 1) / wide;
+        int64_t grain = std::max<int64_t>(1, grain_elements / (p.inner * wide));
         pool.parallel_for(outer * chunks, grain, [&](int64_t begin, int64_t end) {
             for (int64_t c = begin; c < end; ++c) {
-                int64_t start = c % chunks * tile;
+                int64_t start = c % chunks * wide;
                 for_outer(p, c / chunks, c / chunks + 1, [&](int64_t t, int64_t f) {
-                    copy_plane(p, to + t, from + f, start, std::min(start + tile, p.cross));
+                    copy_plane(p, to + t, from + f, start, std::min(start + wide, p.cross));
                 });
             }
         });
