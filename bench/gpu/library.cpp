@@ -4,6 +4,7 @@
 #include "backends/backends.h"
 #include "backends/cuda/options.h"
 #include "base/json.h"
+#include "base/trace.h"
 #include "cache/timing_cache.h"
 #include "engine/engine.h"
 #include "workflow/build.h"
@@ -235,4 +236,21 @@ INGOT_BENCH_API const char* ingot_bench_profile(void* session, int runs) {
         }
     });
     return failed != 0 ? nullptr : text.c_str();
+}
+
+/// Records the phases of this process from now on.
+INGOT_BENCH_API void ingot_bench_start_trace() {
+    start_trace();
+}
+
+/// Ends recording. One line a phase: its name, detail, thread, start and end in milliseconds,
+/// separated by tabs. The text is valid until the next call on this thread.
+INGOT_BENCH_API const char* ingot_bench_trace() {
+    static thread_local std::string text;
+    text.clear();
+    for (const TraceEvent& e : end_trace()) {
+        text +=
+            str(e.phase, '\t', e.detail, '\t', e.thread, '\t', e.start_ms, '\t', e.end_ms, '\n');
+    }
+    return text.c_str();
 }
