@@ -221,14 +221,16 @@ KERNEL void __launch_bounds__(256, 2)
         for (int s = 0; s < stages; s++)
             mbar_init(bars + s * 8, 1);
         mbar_init_fence();
-        if (b_constant)
+    }
+#pragma unroll 1
+    for (int waited = 0; waited < 2; waited++) {
+        if (waited)
+            grid_wait();
+        if (lane == 0 && waited == !b_constant) // constant columns come first
+#pragma unroll 1
             for (int s = 0; s < stages; s++)
                 feed.next(g);
     }
-    grid_wait();
-    if (lane == 0 && !b_constant)
-        for (int s = 0; s < stages; s++)
-            feed.next(g);
 #if NORM
     // The memory of the sums is free until the rows arrive.
     take_rows(x, (float*)(memory + pipelined_warps * stages * slot_bytes), a, scale, bias, epsilon,
