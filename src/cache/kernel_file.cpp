@@ -108,6 +108,11 @@ std::optional<std::string> KernelFile::find(const Hash128& key) const {
     return it == entries_.end() ? std::nullopt : std::optional(it->second);
 }
 
+bool KernelFile::is_empty() const {
+    std::scoped_lock lock(mutex_);
+    return entries_.empty();
+}
+
 void KernelFile::add(const Hash128& key, std::string entry) {
     std::scoped_lock lock(mutex_);
     entries_.insert_or_assign({key.high, key.low}, std::move(entry));

@@ -37,6 +37,8 @@ public:
         std::string entry;
         std::string problem; // "" when whole
     };
+    /// Whether it was read without an entry, and none was added.
+    bool is_empty() const;
     /// The entries on disk, and those added since.
     std::vector<Item> list() const;
     int clear();

@@ -208,6 +208,17 @@ std::vector<RuntimeCache::Entry> RuntimeCache::list() const {
     return all;
 }
 
+bool RuntimeCache::is_empty() const {
+    if (file_ != nullptr) {
+        return file_->is_empty();
+    }
+    std::error_code problem;
+    fs::directory_iterator files(path_, problem);
+    return std::none_of(begin(files), end(files), [](const fs::directory_entry& f) {
+        return f.path().filename().string().ends_with(suffix);
+    });
+}
+
 int RuntimeCache::clear() {
     if (file_ != nullptr) {
         return file_->clear();

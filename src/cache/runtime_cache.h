@@ -69,6 +69,8 @@ public:
         std::string nvrtc;   // the version that compiled it
         std::string problem; // why it is unusable; "" when whole
     };
+    /// Whether it has no entry, whole or not.
+    bool is_empty() const;
     /// Every entry of the file, or every file of the folder with an entry's name, sorted by name.
     std::vector<Entry> list() const;
     /// Removes all entries; returns how many.

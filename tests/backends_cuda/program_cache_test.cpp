@@ -38,6 +38,58 @@ TEST(ProgramCache, EqualTextsAreCompiledOnce) {
     EXPECT_EQ(gpu.compiled(), 1);
 }
 
+struct StartedGpu : TimedGpu {
+    void start_compiler() const override { ++started; }
+    mutable std::atomic<int> started{0};
+};
+
+TEST(ProgramCache, TheCompilerStartsEarlyWhereNothingIsKept) {
+    StartedGpu gpu;
+    TemporaryFolder folder;
+    {
+        ProgramCache without(gpu, nullptr, nullptr, 1);
+        without.start_compiler();
+        without.start_compiler();
+    } // waits for it
+    EXPECT_EQ(gpu.started, 1);
+    for (auto kind : {RuntimeCache::Kind::Folder, RuntimeCache::Kind::File}) {
+        auto disk = std::make_shared<RuntimeCache>(
+            folder.path() + (kind == RuntimeCache::Kind::File ? "/file" : "/folder"), kind);
+        EXPECT_TRUE(disk->is_empty());
+        {
+            ProgramCache empty(gpu, nullptr, disk, 1);
+            empty.start_compiler();
+        }
+        EXPECT_EQ(gpu.started, 2);
+        {
+            ProgramCache later(gpu, nullptr, disk, 1);
+            later.request("text", "k", 0, When::Now)->function();
+            later.start_compiler();
+        }
+        EXPECT_FALSE(disk->is_empty());
+        ProgramCache warm(gpu, nullptr, disk, 1);
+        warm.start_compiler();
+        EXPECT_EQ(gpu.started, 2);
+        gpu.started = 1;
+    }
+    auto ahead = std::make_shared<const KernelBinaries>(KernelBinaries{{"key", "binary"}});
+    {
+        ProgramCache built(gpu, ahead, nullptr, 1);
+        built.start_compiler();
+    }
+    EXPECT_EQ(gpu.started, 1);
+}
+
+TEST(ProgramCache, ACompilerThatDoesNotStartIsNoError) {
+    struct NoCompiler : TimedGpu {
+        void start_compiler() const override { fail(ErrorCode::Unsupported, "no compiler"); }
+    } gpu;
+    ProgramCache c(gpu, nullptr, nullptr, 1);
+    c.start_compiler();
+    c.request("text", "k", 0, When::Now)->function();
+    EXPECT_EQ(gpu.compiled(), 1);
+}
+
 TEST(ProgramCache, WhoComesLaterMayNeedMoreSharedMemory) {
     struct CountingGpu : TimedGpu {
         void raise_shared(const cuda::Function&, int64_t shared) override { raised = shared; }

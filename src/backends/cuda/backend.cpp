@@ -119,6 +119,7 @@ public:
         // record.
         own.record_graphs = own.record_graphs && !has_collectives(*graph);
         Caches caches = find_caches(o);
+        caches.programs->start_compiler();
         std::shared_ptr<const LoweredGraph> lowered = upload(graph, o);
         auto state = std::make_shared<CudaState>(gpu_, caches.programs, o, lowered->device);
         int64_t weights = constant_bytes(*lowered->graph);

@@ -147,6 +147,8 @@ public:
 
     /// Compiles device text to a binary. Errors: Internal with the compiler's log.
     virtual std::string compile(const std::string& text) const = 0;
+    /// Does what the first compilation of the process does beside its own work.
+    virtual void start_compiler() const {}
     /// `shared`: the largest dynamic shared memory of its launches.
     virtual std::shared_ptr<const Function> load(std::string_view binary, const std::string& entry,
                                                  int64_t shared) = 0;

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 
 namespace ingot::cuda {
 
@@ -79,8 +80,35 @@ ProgramCache::~ProgramCache() {
     for (std::thread& t : threads_) {
         t.join();
     }
-    if (later_thread_.joinable()) {
-        later_thread_.join();
+    for (std::thread* t : {&later_thread_, &starter_}) {
+        if (t->joinable()) {
+            t->join();
+        }
+    }
+}
+
+void ProgramCache::start_compiler() {
+    std::scoped_lock lock(mutex_);
+    bool nothing_kept =
+        (ahead_ == nullptr || ahead_->empty()) && (disk_ == nullptr || disk_->is_empty());
+    if (!nothing_kept || statistics_.programs > 0 || starter_.joinable()) {
+        return;
+    }
+    auto start = [this] {
+        try {
+            ExitGate inside;
+            if (inside) {
+                TraceSpan span("start compiler");
+                gpu_.start_compiler();
+            }
+        } catch (const std::exception& e) { // the first kernel says it too
+            log(LogLevel::Verbose, "cuda: the compiler does not start: ", e.what());
+        }
+    };
+    try {
+        starter_ = std::thread(start);
+    } catch (const std::system_error&) {
+        // No thread is left: it starts with the first kernel.
     }
 }
 
