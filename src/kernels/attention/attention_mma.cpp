@@ -252,6 +252,7 @@ Launch mma_launch(const Heads& s, const Tiling& t) {
     d.add("SN", t.across ? t.across->keys : unrolled_keys(s, mi));
     d.add("QREG", keep ? 1 : 0).add("ACROSS", t.across ? 1 : 0).add("CLUSTER", cluster);
     add_softmax(d, s, false);
+    d.add("EDGES", 1);
     d.add("MMA", wide ? "mma_tf32" : half ? "mma_f16" : "mma_bf16");
     d.add("PACK", half ? "pack_f16" : "pack_bf16");
     l.program = {{"types", "attention_common"},

@@ -2,9 +2,9 @@
 // Online softmax in f32 over scores in the layout of matrix instructions: of the 16 rows of a warp
 // a thread has lane / 4 and that + 8, and of SN keys 8 * j + 2 * (lane % 4) and the next: s[4 * j +
 // 2 * row + key]. MASK 0 none, 1 bool, 2 of type M added; STAGED: the mask is equal for all rows of
-// a tile, and comes from shared memory in f32; CAP 1 softcap, 2 a scale that is not positive;
-// FMA_EXP: computes 3 of 16 exponentials by multiplications; LAZY: searches maxima only when
-// weights grow too large.
+// a tile, and comes from shared memory in f32; EDGES: some keys are hidden beside the mask; CAP 1
+// softcap, 2 a scale that is not positive; FMA_EXP: computes 3 of 16 exponentials by
+// multiplications; LAZY: searches maxima only when weights grow too large.
 #define PLAIN (MASK == 0 && CAP == 0)
 // Scores are exponents of e, else of 2: PLAIN before, else after scaling.
 #define BASE_E (MASK == 2 && !STAGED)
@@ -57,7 +57,7 @@ struct Softmax {
             sum[t] = 0.0f;
             int r = row + t * 8, rows = a.share * a.queries;
             r = r < rows ? r : rows - 1;
-            int head = r / a.queries, pos = r - head * a.queries;
+            int head = (u32)r / (u32)a.queries, pos = r - head * a.queries;
             end[t] = a.causal && pos + a.offset + 1 < last ? pos + a.offset + 1 : last;
 #if MASK && !STAGED
             mask[t] = m + ((i64)g * a.share + head) * a.m[1] + pos * a.m[2];
@@ -110,7 +110,7 @@ struct Softmax {
             }
         }
 #endif
-        if (edge) {
+        if (EDGES && edge) {
 #pragma unroll
             for (int i = 0; i < SN / 2; i++)
                 if (end[i >> 1 & 1] - key <= i / 4 * 8 + (i & 1))

@@ -239,6 +239,10 @@ Launch wgmma_launch(const Heads& s, const Form& f, const Tiling& t, const Arch& 
     d.add("ST", t.stages).add("OVERLAP", f.overlap ? 1 : 0).add("PER_SM", f.per_sm);
     d.add("REGS", f.registers).add("LAZY", f.lazy ? 1 : 0).add("LOOP", loop ? 1 : 0);
     add_softmax(d, s, f.fma_exp);
+    // Where keys end for all rows alike, the mask in shared memory hides the others. Those of
+    // another block's part may hold anything.
+    bool alike = s.has_mask && s.mask_of_keys && !s.arg.causal && s.arg.splits == 1;
+    d.add("EDGES", alike ? 0 : 1);
     l.program = {{"types"},
                  d.text(),
                  "attention_wgmma",

@@ -21,7 +21,7 @@ struct Tile {
     int m0, g, split, z, first, last;
     /// `i`: index among all tiles, where blocks loop.
     DEVICE Tile(const Attn& a, int i) {
-        int tiles = (a.share * a.queries + BM - 1) / BM, x = blockIdx.x, y = blockIdx.y;
+        int tiles = (u32)(a.share * a.queries + BM - 1) / BM, x = blockIdx.x, y = blockIdx.y;
         z = blockIdx.z;
 #if LOOP
         y = i / tiles;
@@ -29,13 +29,13 @@ struct Tile {
         z = y / (a.groups * a.splits);
         y -= z * (a.groups * a.splits);
 #endif
-        split = y / a.groups;
+        split = (u32)y / (u32)a.groups;
         g = y - split * a.groups;
         m0 = (a.causal ? tiles - 1 - x : x) * BM; // causal: the longest rows first
         key_range(a, split, m0, BM, first, last);
     }
     DEVICE int steps() const {
-        return (last - first + BN - 1) / BN;
+        return (u32)(last - first + BN - 1) / BN;
     }
 };
 struct Place {
@@ -58,7 +58,7 @@ DEVICE u32 q_chunk(int r, int c) {
 
 #if STAGED
 constexpr int lane_keys = (BN + 31) / 32;
-/// Missing keys get some mask: `edge` hides them.
+/// Missing keys get some mask: `edge` hides them, or with EDGES == 0 the loading warp does.
 DEVICE void read_mask(M* y, const M* mask, const Attn& a, int key) {
 #pragma unroll
     for (int k = 0; k < lane_keys; k++) {
@@ -94,7 +94,8 @@ DEVICE void load_tiles(const TensorMap* map_k, const TensorMap* map_v, const M* 
 #pragma unroll
             for (int k = 0; k < lane_keys; k++)
                 if (k * 32 + lane < BN)
-                    bias[k * 32 + lane] = staged_mask(y[k]);
+                    bias[k * 32 + lane] =
+                        EDGES || key + k * 32 + lane < t.last ? staged_mask(y[k]) : hidden();
             read_mask(y, mask, a, key + BN);
         }
         sync_warp();
@@ -147,7 +148,7 @@ DEVICE void pack_weights(u32 (*p)[4], const float* s) {
 }
 
 DEVICE int head_of(const Attn& a, int row) {
-    return a.share == 1 ? 0 : row / a.queries;
+    return a.share == 1 ? 0 : (u32)row / (u32)a.queries;
 }
 /// Stores the results of a warp's 16 rows through shared memory, which held its rows of q.
 DEVICE void store_rows(u16* O, u8* staged, float* o, const Softmax& softmax, const Attn& a,
