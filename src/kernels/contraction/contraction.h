@@ -26,7 +26,7 @@ struct Contraction {
     Operand a, b, out;
     /// Moments of the result's rows (ops/row_moments.h), stored with it.
     std::optional<Operand> moments;
-    /// Of the epilogue's operands, the one whose rows are normalised as they are read.
+    /// The epilogue's operand whose rows are normalised as they are read.
     std::optional<size_t> residual;
     bool b_constant = false;
     Loops batch, rows, columns, depth;
