@@ -108,6 +108,7 @@ TEST(NormedResidual, RowsAndDepths) {
              {ResidualCase{.rows = "bf16[3,67,384]", .depth = 520},
               {.rows = "f16[197,768]", .depth = 776, .moments = false},
               {.rows = "f16[17,64]", .depth = 1032},
+              {.rows = "f16[1,64]", .depth = 1032},
               {.rows = "f16[65,544]", .depth = 512, .low = 18, .high = 22}}) {
             SCOPED_TRACE(str(tactic, " ", c.rows));
             FamilyOptions options = residual_family(c, false);
@@ -133,8 +134,6 @@ TEST(NormedResidual, RowsThatWereLeft) {
     EXPECT_FALSE(ran(names, "residual_wgmma_64x64_s1"));
     EXPECT_TRUE(ran(names, "wgmma_64x64_s1"));
     expect_family(residual_graph(many), residual_family(many, true));
-    ResidualCase few{.rows = "f16[15,64]"};
-    expect_family(residual_graph(few), residual_family(few, true));
     FamilyOptions options = residual_family({}, true);
     options.cc = 80;
     FamilyRun run = expect_family(residual_graph({}), options);

@@ -159,16 +159,10 @@ const std::vector<int64_t>* contracted_of(const Node& product) {
 }
 
 /// Whether the product and the residual behind it take the moments of their rows; else the one
-/// leaves the normalised rows, and the other reads them. Products of fewer rows have kernels of
-/// their own, which take no moments.
+/// leaves the normalised rows, and the other reads them.
 bool take_moments(const Problem& p) {
-    constexpr int64_t least_rows = 16;
     const Node& norm = p.group.first();
-    if (!p.arch.has_wgmma() || !norm.is(ops::moment_norm_def)) {
-        return false;
-    }
-    const View& rows = rows_of(p).view;
-    return rows.count() >= least_rows * rows.shape.back() &&
+    return p.arch.has_wgmma() && norm.is(ops::moment_norm_def) &&
            are_stored(p.operand(norm.inputs[1]), p.batch_invariant);
 }
 

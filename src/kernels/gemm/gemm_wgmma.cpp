@@ -210,7 +210,8 @@ void add_residual_tactics(std::vector<Tactic>& out, const Contraction& c, const 
     size_t v = *c.residual + 1;
     const Operand& x = c.epilogue.operands[*c.residual];
     bool row_by_row = c.batches() == 1 && c.rows.rank() == 1 && c.columns.rank() == 1 &&
-                      c.rows.stored[v][0] == c.n() && in_narrow_vectors(c, *c.residual);
+                      (c.m() == 1 || c.rows.stored[v][0] == c.n()) &&
+                      in_narrow_vectors(c, *c.residual);
     if (!row_by_row || store_width(c) != 8 || !moments_in_order(x, moments)) {
         return;
     }
