@@ -10,6 +10,28 @@ struct Geometry {
     i64 cb[NV][RB], cm[NV][RM], cn[NV][RN];
 };
 
+/// A vector of an operand as it is kept until the epilogue uses it: as words where it is loaded
+/// ahead of the main loop.
+#if EARLY
+template <class T, int N>
+using Loaded = Words<T, N>;
+template <class T, int N>
+DEVICE Words<T, N> loaded(const Pack<T, N>& x) {
+    return words_of(x);
+}
+#else
+template <class T, int N>
+using Loaded = Pack<T, N>;
+template <class T, int N>
+DEVICE const Pack<T, N>& loaded(const Pack<T, N>& x) {
+    return x;
+}
+template <class T, int N>
+DEVICE const Pack<T, N>& unpacked(const Pack<T, N>& x) {
+    return x;
+}
+#endif
+
 /// The coordinates of an index, the last axis fastest.
 template <int R>
 DEVICE void unravel(u32* at, u32 index, const i64* sizes) {

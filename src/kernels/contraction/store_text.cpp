@@ -104,20 +104,21 @@ std::string deliver_text(const Contraction& c, int vector, bool staged) {
             append(elements, str(", x.e", i));
             continue;
         }
-        append(fields, str("Words<", type, ", ", count, "> e", i, ";\n"));
-        append(unpacks, str("Pack<", type, ", ", count, "> p", i, " = unpacked(x.e", i, ");\n"));
+        append(fields, str("Loaded<", type, ", ", count, "> e", i, ";\n"));
+        append(unpacks,
+               str("const Pack<", type, ", ", count, ">& p", i, " = unpacked(x.e", i, ");\n"));
         append(elements, str(", p", i, ".v[k]"));
         if (has_vectors(c, i + 1)) {
             bool optional = staged && i < c.epilogue.addends;
             append(reads,
                    str(optional ? str("x.e", i, " = {};\nif (x", i, " != 0) ") : std::string(),
-                       "x.e", i, " = *(const Words<", type, ", ", count, ">*)(x", i, " + at[",
+                       "x.e", i, " = *(const Loaded<", type, ", ", count, ">*)(x", i, " + at[",
                        i + 1, "]);\n"));
         } else {
             append(reads, str("Pack<", type, ", ", count, "> p", i,
                               ";\n#pragma unroll\nfor (int k = 0; k < ", count, "; k++) p", i,
                               ".v[k] = x", i, "[at[", i + 1, "] + k * g.cn[", i + 1, "][RN - ",
-                              c.epilogue.sums, "]];\nx.e", i, " = words_of(p", i, ");\n"));
+                              c.epilogue.sums, "]];\nx.e", i, " = loaded(p", i, ");\n"));
         }
     }
     return str("struct Extras {\n", fields,
@@ -171,7 +172,7 @@ std::string staged_text(const Contraction& c, std::span<const size_t> staged) {
     for (size_t i = 0; i < c.epilogue.operands.size(); ++i) {
         if (std::find(staged.begin(), staged.end(), i) == staged.end()) {
             append(standing,
-                   str("x.e", i, " = *(const Words<", c_type(c.epilogue.operands[i].dtype),
+                   str("x.e", i, " = *(const Loaded<", c_type(c.epilogue.operands[i].dtype),
                        ", VEC>*)(x", i, " + at[", i + 1, "]);\n"));
         }
     }
@@ -185,7 +186,7 @@ std::string staged_text(const Contraction& c, std::span<const size_t> staged) {
                               from, ") : out, x", i, " != 0 ? 16 : 0);\n")
                         : str("cp_async16(slot + ", slot, " * step, ", from, ", 16);\n"));
         append(reads,
-               str("x.e", i, " = *(const Words<", type, ", VEC>*)(slot + ", slot, " * step);\n"));
+               str("x.e", i, " = *(const Loaded<", type, ", VEC>*)(slot + ", slot, " * step);\n"));
     }
     return str(
         "constexpr i64 nowhere = (i64)1 << 62;\nDEVICE void fetch_extras(u32 slot, int step, "
@@ -202,7 +203,7 @@ std::string residual_text(const Contraction& c) {
     return str("DEVICE void norm_extras(Extras& x, float mean, float factor) {\nPack<", type,
                ", VEC> p = unpacked(x.e", i,
                ");\n#pragma unroll\nfor (int k = 0; k < VEC; k++) p.v[k] = narrow<", type,
-               ">((widen(p.v[k]) - mean) * factor);\nx.e", i, " = words_of(p);\n}\n");
+               ">((widen(p.v[k]) - mean) * factor);\nx.e", i, " = loaded(p);\n}\n");
 }
 
 } // namespace
