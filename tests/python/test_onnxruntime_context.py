@@ -126,7 +126,7 @@ def test_damaged_engines_are_refused(source, tmp_path):
     target = compile_to(source, tmp_path / "a.onnx")
     engine = tmp_path / "a_0.engine"
     whole = engine.read_bytes()
-    for bad in (whole[:-1], whole[:100], b"", whole[:50] + b"\xff" + whole[51:]):
+    for bad in (whole[:-1], whole[:100], b"", whole[:50] + bytes([whole[50] ^ 0xff]) + whole[51:]):
         engine.write_bytes(bad)
         with pytest.raises(Exception, match="is not the engine that|can't find engine cache|empty|it is truncated"):
             session(target)
