@@ -283,7 +283,12 @@ std::optional<Body> Carry::residual(Rewriter& r, const Node& n, std::span<const 
         Values{inputs.of(p.outside(p.dot->inputs[0])), inputs.of(p.outside(p.dot->inputs[1]))})[0];
     const bool shifts = norm.inputs.size() > 2;
     const auto columns = g.type(normed).dims.back().value();
-    const int bias = shifts ? bias_of(g, p, columns) : -1;
+    const auto row = std::find_if(p.map->inputs.begin(), p.map->inputs.end(),
+                                  [&](Value v) { return p.outside(v) == normed; });
+    int bias = shifts ? bias_of(g, p, columns) : -1;
+    if (bias >= 0 && !adds_to_biased_sum(p, bias, static_cast<int>(row - p.map->inputs.begin()))) {
+        bias = -1;
+    }
     Expr e;
     Values of;
     auto input = [&](Value outside) {

@@ -91,25 +91,28 @@ std::optional<CentredWeights> fold(const Graph& out, const ProductNode& p, const
     return centred_weights(*w, along == 0, vectors[0], vectors[1]);
 }
 
+namespace {
+
+/// The input that instruction `n` reads, where it alone does and is used once; else -1.
+int only_input(const Expr& e, std::span<const int> uses, int n) {
+    const ExprInstr& i = e.code[static_cast<size_t>(n)];
+    auto same = [&i](const ExprInstr& o) { return o.op == ExprOp::In && o.args[0] == i.args[0]; };
+    bool once = i.op == ExprOp::In && uses[static_cast<size_t>(n)] == 1 &&
+                std::count_if(e.code.begin(), e.code.end(), same) == 1;
+    return once ? i.args[0] : -1;
+}
+
+} // namespace
+
 int bias_of(const Graph& out, const ProductNode& p, int64_t columns) {
     const Expr& e = p.map->as<Map>().body;
     std::vector<int> uses = uses_of(e);
-    // The input that an instruction reads, if it alone does and is read once.
-    auto input = [&](int n) {
-        const ExprInstr& i = e.code[static_cast<size_t>(n)];
-        auto same = [&i](const ExprInstr& o) {
-            return o.op == ExprOp::In && o.args[0] == i.args[0];
-        };
-        bool once = i.op == ExprOp::In && uses[static_cast<size_t>(n)] == 1 &&
-                    std::count_if(e.code.begin(), e.code.end(), same) == 1;
-        return once ? i.args[0] : -1;
-    };
     for (const ExprInstr& c : e.code) {
         if (c.op != ExprOp::Add) {
             continue;
         }
-        int a = input(c.args[0]);
-        int b = input(c.args[1]);
+        int a = only_input(e, uses, c.args[0]);
+        int b = only_input(e, uses, c.args[1]);
         if (a < 0 || b < 0) {
             continue;
         }
@@ -123,6 +126,21 @@ int bias_of(const Graph& out, const ProductNode& p, int64_t columns) {
         }
     }
     return -1;
+}
+
+bool adds_to_biased_sum(const ProductNode& p, int bias, int row) {
+    const Expr& e = p.map->as<Map>().body;
+    std::vector<int> uses = uses_of(e);
+    auto is_biased_sum = [&](int n) {
+        const ExprInstr& i = e.code[static_cast<size_t>(n)];
+        return i.op == ExprOp::Add && uses[static_cast<size_t>(n)] == 1 &&
+               (only_input(e, uses, i.args[0]) == bias || only_input(e, uses, i.args[1]) == bias);
+    };
+    return std::any_of(e.code.begin(), e.code.end(), [&](const ExprInstr& c) {
+        return c.op == ExprOp::Add &&
+               ((is_biased_sum(c.args[0]) && only_input(e, uses, c.args[1]) == row) ||
+                (is_biased_sum(c.args[1]) && only_input(e, uses, c.args[0]) == row));
+    });
 }
 
 Tensor shift_row(std::span<const float> shift, const Tensor* bias, DType type) {

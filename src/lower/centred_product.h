@@ -43,6 +43,10 @@ bool can_fold(const Graph& out, const ProductNode& p, const Node& norm);
 /// The input of the product's map that is a constant with an element per column, which is added to
 /// the sum and read nowhere else; -1 if there is none.
 int bias_of(const Graph& out, const ProductNode& p, int64_t columns);
+/// Whether the map adds its input `row`, and nothing before it, to the sum of the product and
+/// `bias` (of bias_of), and reads neither elsewhere: (product + bias) + row. A constant that is
+/// added to the row may be added to the bias then.
+bool adds_to_biased_sum(const ProductNode& p, int bias, int row);
 /// `shift`, an element per column, added to `bias`; as a row of its own where that is null.
 Tensor shift_row(std::span<const float> shift, const Tensor* bias, DType type);
 

@@ -156,9 +156,16 @@ TEST(NormedResidual, SpecialValues) {
     }
 }
 
-/// Layers of a transformer without attention: norm(x + W2 gelu(W1 x)), as BERT has them. Each norm
-/// is read by the product behind it and by the sum after that one.
-Graph layers_with_norms_behind(const std::string& rows, bool biases = true) {
+using Join = Value (*)(Graph&, Value rows, Value product);
+
+Value sum_of(Graph& g, Value rows, Value product) {
+    return ops::add(g, rows, product);
+}
+
+/// Layers of a transformer without attention: norm(x + W2 gelu(W1 x)), as BERT has them, or
+/// norm(join(x, W2 gelu(W1 x))). Each norm is read by the product behind it and by the map after
+/// that one.
+Graph layers_with_norms_behind(const std::string& rows, bool biases = true, Join join = sum_of) {
     Graph g;
     Type t = parse_type(rows);
     int64_t n = t.dims.back().value();
@@ -173,7 +180,7 @@ Graph layers_with_norms_behind(const std::string& rows, bool biases = true) {
         if (biases) {
             y = ops::add(g, y, weights({n}, 1));
         }
-        x = ops::layer_norm(g, {}, ops::add(g, x, y), weights({n}, 2), weights({n}, 1));
+        x = ops::layer_norm(g, {}, join(g, x, y), weights({n}, 2), weights({n}, 1));
     }
     g.add_output("y", x);
     return g;
@@ -198,6 +205,30 @@ TEST(NormedResidual, ThroughTheBackend) {
     for (int64_t n : {0, 1, 13, 67, 1100}) { // few rows, and many
         expect_backend(layers_with_norms_behind("f16[n,544]"),
                        {.symbols = {{"n", n}}, .tolerance = 4e-3, .runs = 2});
+    }
+}
+
+Value tanh_of(Graph& g, Value x) {
+    return ops::unary(g, ExprOp::Tanh, x);
+}
+
+/// The norm's bias joins the bias of the product only where both are added.
+TEST(NormedResidual, MapsThatAreNoSums) {
+    Join of_function = [](Graph& g, Value rows, Value y) {
+        return ops::add(g, rows, tanh_of(g, y));
+    };
+    Join product = [](Graph& g, Value rows, Value y) { return ops::mul(g, rows, y); };
+    Join sum_and_function = [](Graph& g, Value rows, Value y) {
+        return ops::mul(g, ops::add(g, rows, y), tanh_of(g, y));
+    };
+    Join sum_and_rows = [](Graph& g, Value rows, Value y) {
+        return ops::mul(g, ops::add(g, rows, y), rows);
+    };
+    for (Join join : {of_function, product, sum_and_function, sum_and_rows}) {
+        BackendRun run = expect_backend(layers_with_norms_behind("f16[67,544]", true, join),
+                                        {.tolerance = 8e-3});
+        EXPECT_EQ(count_of(run, "layer_norm"), 1);
+        EXPECT_EQ(count_of(run, "centred_dot"), 2);
     }
 }
 
