@@ -144,11 +144,11 @@ DEVICE void ldmatrix4_trans(u32* r, u32 at) {
 }
 
 // --- global memory
-/// Read once, by this kernel only: kept out of L1.
 /// Asks for the line in L2, whatever is there now or will be: it reads nothing.
 DEVICE void prefetch_l2(const void* p) {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
 }
+/// Read once, by this kernel only: kept out of L1.
 DEVICE uint4 ld_stream(const void* p) {
     uint4 v;
     asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3},[%4];"
