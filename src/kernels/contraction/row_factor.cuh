@@ -5,11 +5,8 @@
 struct RowStatistics {
     float mean, factor;
 };
-/// 0 for a row below 0.
-DEVICE float row_factor(const float* moments, i64 row, int depth, float epsilon) {
-    if (row < 0)
-        return 0.0f;
-    int chunks = depth / moment_chunk;
+DEVICE RowStatistics row_statistics(const float* moments, i64 row, int size, float epsilon) {
+    int chunks = size / moment_chunk;
     const Pack<float, 2>* own = (const Pack<float, 2>*)moments + row * chunks;
     MergedMoments all(own[0].v[0]);
 #pragma unroll 8
@@ -17,7 +14,11 @@ DEVICE float row_factor(const float* moments, i64 row, int depth, float epsilon)
         Pack<float, 2> chunk = own[c];
         all.add(chunk.v[0], chunk.v[1]);
     }
-    return all.factor((float)chunks, epsilon);
+    return {all.mean((float)chunks), all.factor((float)chunks, epsilon)};
+}
+/// 0 for a row below 0.
+DEVICE float row_factor(const float* moments, i64 row, int size, float epsilon) {
+    return row < 0 ? 0.0f : row_statistics(moments, row, size, epsilon).factor;
 }
 
 #if !PING_PONG
@@ -27,18 +28,10 @@ constexpr int merging = 64; // threads of the loading warpgroup that load nothin
 /// threads a row, which ask for all of it at once, delay the others' first loads: 5 % of BERT.)
 DEVICE void merge_rows(RowStatistics* out, const float* moments, int thread, const RowsFrom& rows,
                        int size, float epsilon) {
-    int chunks = size / moment_chunk;
 #pragma unroll 1
     for (int r = thread; r < tile_m; r += merging) {
         i64 row = rows(r);
-        const Pack<float, 2>* own = (const Pack<float, 2>*)moments + (row < 0 ? 0 : row) * chunks;
-        MergedMoments all(own[0].v[0]);
-#pragma unroll 8
-        for (int c = 0; c < chunks; c++) {
-            Pack<float, 2> chunk = own[c];
-            all.add(chunk.v[0], chunk.v[1]);
-        }
-        out[r] = {all.mean((float)chunks), all.factor((float)chunks, epsilon)};
+        out[r] = row_statistics(moments, row < 0 ? 0 : row, size, epsilon);
     }
     sync_some(2, consumers + merging);
 }
