@@ -167,26 +167,3 @@ template <class T, int N>
 struct __align__(sizeof(T) * N) Pack {
     T v[N];
 };
-/// The bytes of a Pack as they are loaded. The compiler takes a Pack of 16-bit elements apart where
-/// it is loaded, and waits for it there; words stay in flight until they are unpacked.
-template <class T, int N>
-struct __align__(sizeof(T) * N) Words {
-    u32 w[sizeof(T) * N / 4];
-};
-template <class T, int N>
-union WordsOfPack {
-    Words<T, N> words;
-    Pack<T, N> pack;
-};
-template <class T, int N>
-DEVICE Pack<T, N> unpacked(const Words<T, N>& x) {
-    WordsOfPack<T, N> u;
-    u.words = x;
-    return u.pack;
-}
-template <class T, int N>
-DEVICE Words<T, N> words_of(const Pack<T, N>& x) {
-    WordsOfPack<T, N> u;
-    u.pack = x;
-    return u.words;
-}

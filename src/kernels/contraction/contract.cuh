@@ -10,14 +10,30 @@ struct Geometry {
     i64 cb[NV][RB], cm[NV][RM], cn[NV][RN];
 };
 
-/// A vector of an operand as it is kept until the epilogue uses it: as words where it is loaded
-/// ahead of the main loop.
+/// A vector of an operand as it is kept until the epilogue uses it.
 #if EARLY
+/// As words, since it is loaded ahead of the main loop: the compiler takes a Pack of 16-bit elements
+/// apart where it is loaded, and waits for it there; words stay in flight until they are unpacked.
 template <class T, int N>
-using Loaded = Words<T, N>;
+struct __align__(sizeof(T) * N) Loaded {
+    u32 words[sizeof(T) * N / 4];
+};
 template <class T, int N>
-DEVICE Words<T, N> loaded(const Pack<T, N>& x) {
-    return words_of(x);
+union PackOrWords {
+    Pack<T, N> pack;
+    Loaded<T, N> loaded;
+};
+template <class T, int N>
+DEVICE Loaded<T, N> loaded(const Pack<T, N>& x) {
+    PackOrWords<T, N> u;
+    u.pack = x;
+    return u.loaded;
+}
+template <class T, int N>
+DEVICE Pack<T, N> unpacked(const Loaded<T, N>& x) {
+    PackOrWords<T, N> u;
+    u.loaded = x;
+    return u.pack;
 }
 #else
 template <class T, int N>

@@ -86,7 +86,8 @@ constexpr std::string_view store_moments =
     "*(Pack<float, 2>*)(moments + at / moment_chunk * 2) = both;\n}\n";
 
 /// struct Extras, the epilogue's operands for VEC columns; void read_extras(extras, offsets, ...);
-/// void deliver(sums, extras, offsets, ...), and a deliver that does both.
+/// void deliver(sums, extras, offsets, ...), and a deliver that does both; for kernels that are
+/// EARLY, void prefetch_extras(offsets, ...).
 std::string deliver_text(const Contraction& c, int vector, bool staged) {
     std::string fields;
     std::string reads;
@@ -133,9 +134,9 @@ std::string deliver_text(const Contraction& c, int vector, bool staged) {
                "}\n"
                "DEVICE void deliver(const ACC* v, const i64* at, const Geometry& g, OUT* out "
                "EPI_PARAMS) {\nExtras x;\nread_extras(x, at, g EPI_PASS);\n"
-               "deliver(v, x, at[0], g, out EPI_PASS);\n}\nDEVICE void prefetch_extras(const i64* "
-               "at EPI_PARAMS) {\n(void)at;\n",
-               prefetches, "}\n");
+               "deliver(v, x, at[0], g, out EPI_PASS);\n}\n#if EARLY\nDEVICE void "
+               "prefetch_extras(const i64* at EPI_PARAMS) {\n(void)at;\n",
+               prefetches, "}\n#endif\n");
 }
 
 /// Whether an operand behind the addends varies by column alone: a thread, whose rows have the same
