@@ -139,9 +139,9 @@ std::string deliver_text(const Contraction& c, int vector, bool staged) {
                prefetches, "}\n#endif\n");
 }
 
-/// Whether an operand behind the addends varies by column alone: a thread, whose rows have the same
-/// columns, reads it once. (Of addends the geometry tells, so that those that miss one or have
-/// others share a program.)
+/// Whether an operand varies by column alone: a thread, whose rows have the same columns, reads it
+/// once. Never an addend: products with different addends, or without one, share a program, and
+/// only the geometry, an argument, says how theirs vary.
 bool stands(const Contraction& c, size_t i) {
     auto still = [](const Shape& strides) {
         return std::all_of(strides.begin(), strides.end(), [](int64_t s) { return s == 0; });
