@@ -267,20 +267,14 @@ std::vector<Tactic> normed_tactics(const Problem& p, const NormedProduct& produc
 
 /// The norm's launches, then those of the product.
 Emitted emit_apart(const Problem& p, const Tactic& t, const NormedProduct& product) {
-    if (leaves_rows(p.group)) {
-        Emitted out = product.emit(Product(p, p.out[1]).problem(), t);
-        std::vector<Launch> first = std::move(Norm(p, p.out[1]).launches());
-        out.launches.insert(out.launches.begin(), std::make_move_iterator(first.begin()),
-                            std::make_move_iterator(first.end()));
-        return out;
-    }
+    const bool in_result = leaves_rows(p.group);
     // The product's own scratch memory comes first.
     int64_t before = 0;
     Emitted out;
     for (int i = 0; i < 2; ++i) {
         Product apart(p, between(p, before));
         out = product.emit(apart.problem(), t);
-        if (out.scratch <= before) {
+        if (in_result || out.scratch <= before) {
             break;
         }
         before = round_up(out.scratch, scratch_step);
@@ -290,7 +284,9 @@ Emitted emit_apart(const Problem& p, const Tactic& t, const NormedProduct& produ
     std::vector<Launch>& first = norm.launches();
     out.launches.insert(out.launches.begin(), std::make_move_iterator(first.begin()),
                         std::make_move_iterator(first.end()));
-    out.scratch = before + div_up(rows.view.count() * bit_width(rows.dtype), 8);
+    if (!in_result) {
+        out.scratch = before + div_up(rows.view.count() * bit_width(rows.dtype), 8);
+    }
     return out;
 }
 
