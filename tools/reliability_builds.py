@@ -71,32 +71,29 @@ def settle(index):
         os.setuid(NOBODY)
 
 
+def built(command, engine, variables, **options):
+    """The engine's bytes, or None, and the text of a build."""
+    done = subprocess.run(command, env=variables, timeout=LIMIT_S, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                          **options)
+    try:
+        return engine.read_bytes() if done.returncode == 0 else None, done.stdout.decode(errors="replace")
+    finally:
+        engine.unlink(missing_ok=True)
+
+
 def build(place, model, index):
-    """The engine's bytes, or the error's text, of the index-th environment."""
+    """A build in the index-th environment."""
     folder = place.folder / ("here", "a folder of another name", "ä ö")[index % 3]
     folder.mkdir(exist_ok=True)
     folder.chmod(0o777)
     engine = folder / f"{index}.engine"
     variables = {"PATH": "/usr/bin:/bin", "HOME": str((place.folder, folder)[index % 2]), **ENVIRONMENTS[index % len(ENVIRONMENTS)]}
-    done = subprocess.run([place.ingot, "build", str(model), "-o", str(engine), f"--threads={1 + index % 5}"],
-                          env=variables, preexec_fn=lambda: settle(index), cwd=(folder, "/")[index % 2], timeout=LIMIT_S,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    try:
-        return engine.read_bytes() if done.returncode == 0 else None, done.stdout.decode(errors="replace")
-    finally:
-        engine.unlink(missing_ok=True)
-
-
-def built(command, engine, variables):
-    done = subprocess.run(command, env=variables, timeout=LIMIT_S, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    try:
-        return engine.read_bytes() if done.returncode == 0 else None, done.stdout.decode(errors="replace")
-    finally:
-        engine.unlink(missing_ok=True)
+    return built([place.ingot, "build", str(model), "-o", str(engine), f"--threads={1 + index % 5}"], engine, variables,
+                 preexec_fn=lambda: settle(index), cwd=(folder, "/")[index % 2])
 
 
 def on_host(place, model, name, release=()):
-    """The engine's bytes and the text of a build on another host."""
+    """A build on another host."""
     root, out = place.folder / "root", place.folder / "out"
     root.mkdir(exist_ok=True)
     out.mkdir(exist_ok=True)
@@ -122,22 +119,30 @@ def differing(what, first, made):
     return [] if data is not None and data == first else [f"{what}: {'other bytes' if data else text[-200:]}"]
 
 
+def compared(place, models, others):
+    """Builds each model here and in each of `others`, a name and a function that builds a model there. Returns the number of
+    builds, of failures that are allowed (none), and what differs from the build here."""
+    bad, builds = [], 0
+    for model in all_models(place, models):
+        first, _ = build(place, model, 0)
+        for name, made in others:
+            bad += differing(f"{model.name} on {name}", first, made(model))
+            builds += 1
+    return builds, 0, bad
+
+
 def host_rows(place, models):
     """The row of other hosts; where none can be had it is left out, and says so."""
     if why := no_hosts():
         print(f"not counted: {HOST_TITLE}: {why}", file=sys.stderr)
         return []
-    bad, builds = [], 0
-    for model in all_models(place, models):
-        first, _ = build(place, model, 0)
-        for name in HOSTS:
-            for release in ((), ("setarch", "--uname-2.6")):
-                bad += differing(f"{model.name} on {name}", first, on_host(place, model, name, release))
-                builds += 1
-    return [(HOST_TITLE, builds, 0, bad)]
+    others = [(name, lambda model, n=name, r=release: on_host(place, model, n, r))
+              for name in HOSTS for release in ((), ("setarch", "--uname-2.6"))]
+    return [(HOST_TITLE, *compared(place, models, others))]
 
 
 def on_cpu(place, model, cpu):
+    """A build on another CPU."""
     engine = place.folder / "emulated.engine"
     return built([emulator(), "-cpu", cpu, place.ingot, "build", model, "-o", engine], engine,
                  {"PATH": "/usr/bin:/bin", "HOME": str(place.folder)})
@@ -148,13 +153,8 @@ def cpu_rows(place, models):
     if emulator() is None:
         print(f"not counted: {CPU_TITLE}: there is no {EMULATORS[0]} (qemu-user)", file=sys.stderr)
         return []
-    bad, builds = [], 0
-    for model in all_models(place, models):
-        first, _ = build(place, model, 0)
-        for cpu in CPUS:
-            bad += differing(f"{model.name} on {cpu}", first, on_cpu(place, model, cpu))
-            builds += 1
-    return [(CPU_TITLE, builds, 0, bad)]
+    others = [(cpu, lambda model, c=cpu: on_cpu(place, model, c)) for cpu in CPUS]
+    return [(CPU_TITLE, *compared(place, models, others))]
 
 
 def all_models(place, models):
@@ -172,8 +172,6 @@ def rows(place, models, every):
     for model in models:
         first, _ = build(place, model, 0)
         for index in range(max(len(ENVIRONMENTS), 120 // every // len(models))):
-            data, text = build(place, model, index)
+            bad += differing(f"{model.name}, build {index}", first, build(place, model, index))
             builds += 1
-            if data is None or data != first:
-                bad.append(f"{model.name}, build {index}: {'other bytes' if data else text[-200:]}")
     return [(TITLE, builds, 0, bad)]
