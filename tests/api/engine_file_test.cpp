@@ -45,14 +45,6 @@ protected:
         std::unique_ptr<nv::IHostMemory> m(builder->buildSerializedNetwork(*network, *config));
         return m == nullptr ? "" : std::string(static_cast<const char*>(m->data()), m->size());
     }
-    std::string take_error() {
-        std::string all;
-        for (const std::string& e : logger.errors) {
-            all += e + "\n";
-        }
-        logger.errors.clear();
-        return all;
-    }
     std::unique_ptr<nv::ICudaEngine> load(const EngineFile& file) {
         return std::unique_ptr<nv::ICudaEngine>(deserializeFile(*runtime, file));
     }

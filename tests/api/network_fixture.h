@@ -132,6 +132,15 @@ protected:
                                         owner->size());
         return Engine::load(view, owner, CheckWeights::First);
     }
+    /// The errors since the last call, a line each; "" without any.
+    std::string take_error() {
+        std::string all;
+        for (const std::string& e : logger.errors) {
+            all += (all.empty() ? "" : "\n") + e;
+        }
+        logger.errors.clear();
+        return all;
+    }
     /// Marks the outputs of the layer, builds, runs.
     std::vector<Tensor> run(nv::ILayer* layer, const std::vector<Tensor>& inputs) {
         EXPECT_NE(layer, nullptr) << (logger.errors.empty() ? "" : logger.errors.back());

@@ -22,14 +22,6 @@ protected:
         plan.reset(builder->buildSerializedNetwork(*network, *config));
         ASSERT_NE(plan, nullptr);
     }
-    std::string take_error() {
-        std::string all;
-        for (const std::string& e : logger.errors) {
-            all += e + "\n";
-        }
-        logger.errors.clear();
-        return all;
-    }
     std::unique_ptr<nv::IHostMemory> signed_by(const std::string& key) {
         return std::unique_ptr<nv::IHostMemory>(
             signEngine(logger, plan->data(), plan->size(), key.c_str()));

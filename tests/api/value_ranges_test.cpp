@@ -74,11 +74,6 @@ protected:
         };
         return findNotFinite(*engine, inputs, count, keep, &told);
     }
-    std::string take_error() {
-        std::string all = logger.errors.empty() ? "" : logger.errors.back();
-        logger.errors.clear();
-        return all;
-    }
     std::unique_ptr<nv::IRuntime> runtime;
     std::unique_ptr<nv::ICudaEngine> engine;
     std::vector<Told> told;
