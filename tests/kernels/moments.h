@@ -42,6 +42,14 @@ inline Shape shape_of(const Type& t) {
     return shape;
 }
 
+/// An input for the moments of rows.
+inline Value moments_input(Graph& g, const Type& rows) {
+    Dims chunks = rows.dims;
+    chunks.back() = chunks.back().value() / 32;
+    chunks.push_back(2);
+    return g.add_input("m", {DType::F32, chunks});
+}
+
 inline bool ran(const std::vector<std::string>& names, std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
 }

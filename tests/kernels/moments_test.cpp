@@ -50,10 +50,7 @@ TEST(RowMoments, Alone) {
 Graph norm_graph(const std::string& rows) {
     Graph g;
     Value x = g.add_input("x", parse_type(rows));
-    Dims chunks = g.type(x).dims;
-    chunks.back() = chunks.back().value() / 32;
-    chunks.push_back(2);
-    Value m = g.add_input("m", {DType::F32, chunks});
+    Value m = moments_input(g, g.type(x));
     g.add_output("y", ops::moment_norm(g, {.epsilon = 1e-3}, x, m));
     return g;
 }
@@ -204,10 +201,7 @@ Graph normed_graph(const NormedCase& c) {
     Type t = parse_type(c.rows);
     int64_t depth = t.dims.back().value();
     Value x = g.add_input("x", t);
-    Dims chunks = t.dims;
-    chunks.back() = depth / 32;
-    chunks.push_back(2);
-    Value m = g.add_input("m", {DType::F32, chunks});
+    Value m = moments_input(g, t);
     Value y = ops::moment_norm(g, {}, x, m);
     std::vector<float> ones(static_cast<size_t>(depth), 1.0F);
     auto v = plan::centred_weights(random_elements(t.dtype, {depth, c.columns}, 7, -0.2, 0.2), true,

@@ -24,10 +24,7 @@ Graph residual_graph(const ResidualCase& c) {
     Type t = parse_type(c.rows);
     int64_t columns = t.dims.back().value();
     Value x = g.add_input("x", t);
-    Dims chunks = t.dims;
-    chunks.back() = columns / 32;
-    chunks.push_back(2);
-    Value m = g.add_input("m", {DType::F32, chunks});
+    Value m = moments_input(g, t);
     Value left = g.add_input("left", t);
     Dims rows = t.dims;
     rows.back() = c.depth;
