@@ -12,8 +12,9 @@ struct Geometry {
 
 /// A vector of an operand as it is kept until the epilogue uses it.
 #if EARLY
-/// As words, since it is loaded ahead of the main loop: the compiler takes a Pack of 16-bit elements
-/// apart where it is loaded, and waits for it there; words stay in flight until they are unpacked.
+/// As words, since it is loaded ahead of the main loop: the compiler takes a Pack of 16-bit
+/// elements apart where it is loaded, and waits for it there; words stay in flight until they are
+/// unpacked.
 template <class T, int N>
 struct __align__(sizeof(T) * N) Loaded {
     u32 words[sizeof(T) * N / 4];

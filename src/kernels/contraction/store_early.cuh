@@ -142,16 +142,15 @@ struct FromSlots {
 /// Sends a warp's sums to the owners of its rows. Neighbouring lanes exchange pairs of columns, so
 /// that each has four of one row: even lanes of row lane / 4, odd ones of the row 8 below.
 struct Sender {
-    u32 to, bar; // at the owner, in the address space of the cluster
-    bool inside;
+    u32 to, bar; // at the owner, in the address space of the cluster; bar is 0 outside of the tile
     /// From row `row` of the tile on; to slot `rank` at `slots`.
     DEVICE Sender(const Share& s, u32 slots, u32 sent, int rank, int row, int lane) {
         int r = row + (lane >> 2) + (lane & 1) * 8;
-        inside = r < s.rows;
+        bool inside = r < s.rows;
         int owner = inside ? (int)((u32)r / (u32)s.share) : 0;
         to = cluster_address(slots, owner) +
              (((rank - owner) * s.share + r) * tile_pitch + (lane & 2) * 2) * 4;
-        bar = cluster_address(sent, owner);
+        bar = inside ? cluster_address(sent, owner) : 0;
     }
     DEVICE void operator()(Sums& sums, int lane) const {
         bool odd = (lane & 1) != 0;
@@ -165,7 +164,7 @@ struct Sender {
             d[0] = odd ? x : d[0], d[1] = odd ? y : d[1];
             d[2] = odd ? d[2] : x, d[3] = odd ? d[3] : y;
         }
-        if (!inside)
+        if (bar == 0)
             return;
 #pragma unroll
         for (int j = 0; j < BN / 8; j++)
