@@ -203,6 +203,7 @@ std::unique_ptr<RunContext> NodeCompute::make_context(std::optional<int64_t> gra
         failed("a context cannot be made");
     }
     c->shapes.assign(binding_.inputs.size(), nv::Dims{-1, {}});
+    c->given.resize(binding_.inputs.size());
     return c;
 }
 
@@ -255,7 +256,7 @@ void NodeCompute::enqueue(RunContext& c, OrtKernelContext* kernel) {
         failed("the run failed");
     }
     finish_outputs(c, kernel, stream);
-    if (scratch.memory() != nullptr && device_->is_captured(stream)) {
+    if (scratch.is_captured()) {
         c.captured = std::move(scratch); // nobody knows when the graph runs
     }
 }
@@ -274,15 +275,16 @@ ScratchPool::Lease NodeCompute::give_scratch(RunContext& c, void* stream) {
     return out;
 }
 
-bool NodeCompute::fits(int32_t profile, const std::vector<nv::Dims>& shapes) const {
-    for (size_t i = 0; i < shapes.size(); ++i) {
+bool NodeCompute::fits(int32_t profile, std::span<const GivenInput> given) const {
+    for (size_t i = 0; i < given.size(); ++i) {
+        const nv::Dims& shape = given[i].shape;
         const char* name = binding_.inputs[i].first.c_str();
         nv::Dims least =
             engine_->engine->getProfileShape(name, profile, nv::OptProfileSelector::kMIN);
         nv::Dims most =
             engine_->engine->getProfileShape(name, profile, nv::OptProfileSelector::kMAX);
-        for (int32_t d = 0; d < shapes[i].nbDims && d < least.nbDims; ++d) {
-            if (shapes[i].d[d] < least.d[d] || shapes[i].d[d] > most.d[d]) {
+        for (int32_t d = 0; d < shape.nbDims && d < least.nbDims; ++d) {
+            if (shape.d[d] < least.d[d] || shape.d[d] > most.d[d]) {
                 return false;
             }
         }
@@ -290,12 +292,12 @@ bool NodeCompute::fits(int32_t profile, const std::vector<nv::Dims>& shapes) con
     return true;
 }
 
-void NodeCompute::outside(const std::vector<nv::Dims>& shapes,
-                          std::optional<int32_t> profile) const {
+void NodeCompute::outside(std::span<const GivenInput> given, std::optional<int32_t> profile) const {
     std::string text;
-    for (size_t i = 0; i < shapes.size(); ++i) {
+    for (size_t i = 0; i < given.size(); ++i) {
         const char* name = binding_.inputs[i].first.c_str();
-        for (int32_t d = 0; d < shapes[i].nbDims; ++d) {
+        const nv::Dims& shape = given[i].shape;
+        for (int32_t d = 0; d < shape.nbDims; ++d) {
             std::string limits;
             bool ever = false;
             for (int32_t p = profile.value_or(0); p < (profile ? *profile + 1 : profiles_); ++p) {
@@ -303,13 +305,13 @@ void NodeCompute::outside(const std::vector<nv::Dims>& shapes,
                     engine_->engine->getProfileShape(name, p, nv::OptProfileSelector::kMIN).d[d];
                 int64_t most =
                     engine_->engine->getProfileShape(name, p, nv::OptProfileSelector::kMAX).d[d];
-                ever = ever || (shapes[i].d[d] >= least && shapes[i].d[d] <= most);
+                ever = ever || (shape.d[d] >= least && shape.d[d] <= most);
                 limits +=
                     str(limits.empty() ? "" : ", ", least, " to ", most, " (profile ", p, ")");
             }
             if (!ever) {
-                text += str(text.empty() ? "" : "; ", "input '", name, "' has size ",
-                            shapes[i].d[d], " in dimension ", d, ", expected ", limits);
+                text += str(text.empty() ? "" : "; ", "input '", name, "' has size ", shape.d[d],
+                            " in dimension ", d, ", expected ", limits);
             }
         }
     }
@@ -320,22 +322,22 @@ void NodeCompute::outside(const std::vector<nv::Dims>& shapes,
 }
 
 /// The profile that the run names; else the present one if it fits, else the first that fits.
-void NodeCompute::choose_profile(RunContext& c, const std::vector<nv::Dims>& shapes) {
+void NodeCompute::choose_profile(RunContext& c) {
     int32_t chosen = c.profile;
     if (std::optional<int64_t> named = settings_->run_options().profile) {
         require(*named >= 0 && *named < profiles_, ErrorCode::InvalidArgument,
                 "nv_profile_index is ", *named, ", but the engine has ", profiles_,
                 " profiles, counted from 0");
         chosen = static_cast<int32_t>(*named);
-        if (!fits(chosen, shapes)) {
-            outside(shapes, chosen);
+        if (!fits(chosen, c.given)) {
+            outside(c.given, chosen);
         }
-    } else if (!fits(chosen, shapes)) {
-        for (chosen = 0; chosen < profiles_ && !fits(chosen, shapes);) {
+    } else if (!fits(chosen, c.given)) {
+        for (chosen = 0; chosen < profiles_ && !fits(chosen, c.given);) {
             ++chosen;
         }
         if (chosen == profiles_) {
-            outside(shapes, std::nullopt);
+            outside(c.given, std::nullopt);
         }
     }
     if (chosen != c.profile) {
@@ -349,36 +351,34 @@ void NodeCompute::choose_profile(RunContext& c, const std::vector<nv::Dims>& sha
 }
 
 void NodeCompute::set_inputs(RunContext& c, OrtKernelContext* kernel) {
-    std::vector<const OrtValue*> values;
-    std::vector<TensorView> tensors;
-    std::vector<nv::Dims> shapes;
-    for (const auto& [name, index] : binding_.inputs) {
-        const OrtValue* value = nullptr;
-        host_.check(host_.api->KernelContext_GetInput(kernel, index, &value));
-        require(value != nullptr, ErrorCode::InvalidArgument, "input '", name, "' is missing");
-        values.push_back(value);
-        TensorView& t = tensors.emplace_back(view_of(host_, value));
-        require(t.dims.size() <= nv::Dims::MAX_DIMS, ErrorCode::InvalidArgument, "input '", name,
-                "' has rank ", t.dims.size(), ", expected at most ", nv::Dims::MAX_DIMS);
-        nv::Dims& dims = shapes.emplace_back();
-        dims.nbDims = static_cast<int32_t>(t.dims.size());
-        std::copy(t.dims.begin(), t.dims.end(), dims.d);
+    for (size_t i = 0; i < binding_.inputs.size(); ++i) {
+        const auto& [name, index] = binding_.inputs[i];
+        GivenInput& in = c.given[i];
+        host_.check(host_.api->KernelContext_GetInput(kernel, index, &in.value));
+        require(in.value != nullptr, ErrorCode::InvalidArgument, "input '", name, "' is missing");
+        read_tensor(host_, in.value, in.tensor);
+        const std::vector<int64_t>& dims = in.tensor.dims;
+        require(dims.size() <= nv::Dims::MAX_DIMS, ErrorCode::InvalidArgument, "input '", name,
+                "' has rank ", dims.size(), ", expected at most ", nv::Dims::MAX_DIMS);
+        in.shape.nbDims = static_cast<int32_t>(dims.size());
+        std::copy(dims.begin(), dims.end(), in.shape.d);
     }
     if (has_profiles_) {
-        choose_profile(c, shapes);
+        choose_profile(c);
     }
     for (size_t i = 0; i < binding_.inputs.size(); ++i) {
-        const char* name = binding_.inputs[i].first.c_str();
-        if (!same(c.shapes[i], shapes[i])) {
+        const std::string& name = binding_.inputs[i].first;
+        const GivenInput& in = c.given[i];
+        if (!same(c.shapes[i], in.shape)) {
             c.shapes_known = false;
             c.shapes[i] = nv::Dims{-1, {}};
-            if (!c.context->setInputShape(name, shapes[i])) {
-                failed(str("input '", name, "' cannot be ", text_of(shapes[i])).c_str());
+            if (!c.context->setInputShape(name.c_str(), in.shape)) {
+                failed(str("input '", name, "' cannot be ", text_of(in.shape)).c_str());
             }
-            c.shapes[i] = shapes[i];
+            c.shapes[i] = in.shape;
         }
-        const void* data = engine_address(values[i], tensors[i].data, tensors[i].bytes, name);
-        if (!c.context->setInputTensorAddress(name, data)) {
+        const void* data = engine_address(in.value, in.tensor.data, in.tensor.bytes, name);
+        if (!c.context->setInputTensorAddress(name.c_str(), data)) {
             failed("an address cannot be set");
         }
     }

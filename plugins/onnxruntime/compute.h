@@ -4,6 +4,7 @@
 
 #include "plugins/common/device_memory.h"
 #include "plugins/onnxruntime/engine.h"
+#include "plugins/onnxruntime/graph.h"
 #include "plugins/onnxruntime/idle_contexts.h"
 #include "plugins/onnxruntime/run_settings.h"
 #include "plugins/onnxruntime/runtime_cache.h"
@@ -13,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,12 +50,20 @@ private:
     std::vector<LayerTime> layers_;
 };
 
+/// An input as a run gets it.
+struct GivenInput {
+    const OrtValue* value = nullptr;
+    TensorView tensor;
+    nvinfer1::Dims shape{};
+};
+
 /// A context, with the settings of its last run.
 struct RunContext {
     std::optional<int64_t> graph;      // id of the graphs that it records; nullopt: none
     std::unique_ptr<LayerTimes> times; // null: not requested
     std::unique_ptr<nvinfer1::IExecutionContext> context;
     std::vector<nvinfer1::Dims> shapes;                      // set input shapes
+    std::vector<GivenInput> given;                           // by the run
     std::map<size_t, std::unique_ptr<OutputBuffer>> buffers; // by output
     std::vector<nvinfer1::Dims> output_shapes;               // at the input shapes
     bool shapes_known = false;
@@ -123,9 +133,9 @@ private:
     void end_run() noexcept;
     void run(OrtKernelContext* kernel);
     void run(RunContext& c, OrtKernelContext* kernel);
-    void choose_profile(RunContext& c, const std::vector<nvinfer1::Dims>& shapes);
-    bool fits(int32_t profile, const std::vector<nvinfer1::Dims>& shapes) const;
-    [[noreturn]] void outside(const std::vector<nvinfer1::Dims>& shapes,
+    void choose_profile(RunContext& c);
+    bool fits(int32_t profile, std::span<const GivenInput> given) const;
+    [[noreturn]] void outside(std::span<const GivenInput> given,
                               std::optional<int32_t> profile) const;
     void set_inputs(RunContext& c, OrtKernelContext* kernel);
     void learn_outputs(RunContext& c);

@@ -127,9 +127,7 @@ OrtStatus* Factory::create_allocator(OrtEpFactory* self, const OrtMemoryInfo* in
         require(e != nullptr, ErrorCode::InvalidArgument,
                 "an allocator is asked for memory that is "
                 "on no GPU of this provider");
-        *out = std::make_unique<Allocator>(f.host_, f.gpus_, e->memory,
-                                           pinned ? e->pinned : e->info, pinned)
-                   .release();
+        *out = std::make_unique<Allocator>(f.host_, f.gpus_, *e, pinned).release();
     });
 }
 
@@ -142,11 +140,10 @@ OrtStatus* Factory::create_stream(OrtEpFactory* self, const OrtMemoryDevice* dev
     Factory& f = me(self);
     *out = nullptr;
     return guard(f.host_, [&] {
-        auto memory = f.gpus_->memory(f.host_.ep->MemoryDevice_GetDeviceId(device));
-        require(memory != nullptr, ErrorCode::InvalidArgument,
+        const auto* gpu = f.gpus_->find_memory(f.host_.ep->MemoryDevice_GetDeviceId(device));
+        require(gpu != nullptr, ErrorCode::InvalidArgument,
                 "a stream is asked for on no GPU of this provider");
-        *out =
-            std::make_unique<Stream>(f.host_, f.gpus_, std::move(memory), nullptr, false).release();
+        *out = std::make_unique<Stream>(f.host_, f.gpus_, *gpu, nullptr, false).release();
     });
 }
 

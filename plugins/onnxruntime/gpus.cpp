@@ -56,7 +56,8 @@ GpuTable::Entry& GpuTable::add(GpuInfo gpu, std::shared_ptr<DeviceMemory> memory
     e.memory = std::move(memory);
     e.metadata = metadata;
     if (e.memory != nullptr) {
-        e.scratch = std::make_shared<ScratchPool>(e.memory);
+        e.streams = std::make_shared<OwnStreams>(e.memory);
+        e.scratch = std::make_shared<ScratchPool>(e.memory, e.streams);
         constexpr size_t alignment = 0; // the same value as other descriptions of this memory
         host_.check(host_.api->CreateMemoryInfo_V2(
             "Cuda", OrtMemoryInfoDeviceType_GPU, nvidia_vendor, e.gpu.ordinal,
@@ -130,13 +131,18 @@ const GpuTable::Entry* GpuTable::find(const OrtHardwareDevice* hardware) const {
     return nullptr;
 }
 
-std::shared_ptr<DeviceMemory> GpuTable::memory(uint32_t device) const {
+const GpuTable::Entry* GpuTable::find_memory(uint32_t device) const {
     for (const auto& e : entries_) {
         if (e->memory != nullptr && e->gpu.ordinal == static_cast<int32_t>(device)) {
-            return e->memory;
+            return e.get();
         }
     }
     return nullptr;
+}
+
+std::shared_ptr<DeviceMemory> GpuTable::memory(uint32_t device) const {
+    const Entry* e = find_memory(device);
+    return e == nullptr ? nullptr : e->memory;
 }
 
 const GpuTable::Entry* GpuTable::find(const OrtMemoryInfo* info, bool& is_pinned) const {

@@ -28,7 +28,8 @@ public:
         const OrtHardwareDevice* hardware = nullptr;
         OrtHardwareDevice* own_hardware = nullptr; // where the host lists none
         std::shared_ptr<DeviceMemory> memory;      // null: a target for compilation only
-        std::shared_ptr<ScratchPool> scratch;      // of its memory; null without
+        std::shared_ptr<OwnStreams> streams;       // null without memory, as `scratch`
+        std::shared_ptr<ScratchPool> scratch;
         OrtMemoryInfo* info = nullptr;
         OrtMemoryInfo* pinned = nullptr;
         bool is_simulated = false;
@@ -42,7 +43,8 @@ public:
     void add_virtual(uint32_t hardware_id);
     const std::vector<std::unique_ptr<Entry>>& entries() const { return entries_; }
     const Entry* find(const OrtHardwareDevice* hardware) const;
-    /// Null for an unknown number.
+    /// Null for an unknown number, and for a target of compilation.
+    const Entry* find_memory(uint32_t device) const;
     std::shared_ptr<DeviceMemory> memory(uint32_t device) const;
     /// Gives free scratch memory of this GPU back.
     void shrink_scratch(const std::shared_ptr<DeviceMemory>& memory) const noexcept;

@@ -181,6 +181,11 @@ std::optional<int64_t> int_attribute(const Host& host, const OrtNode* node, cons
 
 TensorView view_of(const Host& host, const OrtValue* value) {
     TensorView out;
+    read_tensor(host, value, out);
+    return out;
+}
+
+void read_tensor(const Host& host, const OrtValue* value, TensorView& out) {
     OrtTensorTypeAndShapeInfo* info = nullptr;
     host.check(host.api->GetTensorTypeAndShape(value, &info));
     std::unique_ptr<OrtTensorTypeAndShapeInfo, decltype(host.api->ReleaseTensorTypeAndShapeInfo)>
@@ -193,8 +198,10 @@ TensorView view_of(const Host& host, const OrtValue* value) {
     if (out.element != ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING) {
         host.check(host.api->GetTensorSizeInBytes(value, &out.bytes));
         host.check(host.api->GetTensorData(value, &out.data));
+    } else {
+        out.bytes = 0;
+        out.data = nullptr;
     }
-    return out;
 }
 
 } // namespace ingot::ort

@@ -62,5 +62,7 @@ struct TensorView {
 };
 /// Errors: Internal for other kinds of values.
 TensorView view_of(const Host& host, const OrtValue* value);
+/// The same into `out`, whose memory is used again.
+void read_tensor(const Host& host, const OrtValue* value, TensorView& out);
 
 } // namespace ingot::ort

@@ -21,9 +21,9 @@ size_t rounded(size_t bytes) {
 // --- allocator -----------------------------------------------------------------------------------
 
 Allocator::Allocator(const Host& host, std::shared_ptr<const GpuTable> gpus,
-                     std::shared_ptr<DeviceMemory> memory, const OrtMemoryInfo* info, bool pinned)
-    : OrtAllocator{}, host_(host), gpus_(std::move(gpus)), memory_(std::move(memory)), info_(info),
-      pinned_(pinned) {
+                     const GpuTable::Entry& gpu, bool pinned)
+    : OrtAllocator{}, host_(host), gpus_(std::move(gpus)), memory_(gpu.memory),
+      streams_(gpu.streams), info_(pinned ? gpu.pinned : gpu.info), pinned_(pinned) {
     version = host.version;
     Alloc = alloc;
     Free = free;
@@ -72,15 +72,20 @@ void* Allocator::take(size_t bytes, void* stream) {
     std::lock_guard<std::mutex> lock(mutex_);
     auto [first, last] = kept_.equal_range(bytes);
     for (auto it = first; it != last; ++it) {
-        Block b = it->second;
-        if (b.stream == stream || memory_->has_passed(b.event)) {
+        LastUse& use = it->second.use;
+        if (use.stream == stream || (streams_->record(use) && memory_->has_passed(use.event))) {
+            Block b = it->second;
+            if (!OwnStreams::is_in_order(use, stream) && !memory_->is_captured(stream)) {
+                memory_->make_wait(stream, use.event); // the stream may be another at its address
+            }
             kept_.erase(it);
             b.stream = stream;
             used_.emplace(b.memory, b);
             return b.memory;
         }
     }
-    Block b{nullptr, bytes, stream, memory_->create_event()};
+    Block b{nullptr, bytes, stream, {}};
+    b.use.event = memory_->create_event();
     b.memory = memory_->allocate(bytes);
     used_.emplace(b.memory, b);
     return b.memory;
@@ -98,7 +103,7 @@ void Allocator::give(void* memory) noexcept {
         if (auto it = used_.find(memory); it != used_.end()) {
             Block b = it->second;
             used_.erase(it);
-            memory_->record(b.event, b.stream);
+            streams_->end_use(b.use, b.stream);
             kept_.emplace(b.bytes, b);
             return;
         }
@@ -115,7 +120,7 @@ void Allocator::release_kept() noexcept {
     std::lock_guard<std::mutex> lock(mutex_);
     for (const auto& [bytes, b] : kept_) {
         memory_->release(b.memory);
-        memory_->release_event(b.event);
+        memory_->release_event(b.use.event);
     }
     kept_.clear();
 }
@@ -243,11 +248,12 @@ private:
 
 } // namespace
 
-Stream::Stream(const Host& host, std::shared_ptr<const GpuTable> gpus,
-               std::shared_ptr<DeviceMemory> memory, void* given, bool low_priority)
-    : OrtSyncStreamImpl{}, host_(host), gpus_(std::move(gpus)), memory_(std::move(memory)),
+Stream::Stream(const Host& host, std::shared_ptr<const GpuTable> gpus, const GpuTable::Entry& gpu,
+               void* given, bool low_priority)
+    : OrtSyncStreamImpl{}, host_(host), gpus_(std::move(gpus)), memory_(gpu.memory),
+      streams_(gpu.streams),
       stream_(given == nullptr
-                  ? memory_->create_stream(low_priority ? RunPriority::Low : RunPriority::Normal)
+                  ? streams_->create(low_priority ? RunPriority::Low : RunPriority::Normal)
                   : given),
       owned_(given == nullptr) {
     ort_version_supported = host.version;
@@ -262,7 +268,7 @@ Stream::Stream(const Host& host, std::shared_ptr<const GpuTable> gpus,
 Stream::~Stream() {
     gpus_->remove_stream(this);
     if (owned_) {
-        memory_->release_stream(stream_);
+        streams_->release(stream_);
     }
 }
 

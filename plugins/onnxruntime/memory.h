@@ -14,9 +14,9 @@ namespace ingot::ort {
 /// the same stream, or once the stream has passed its last use.
 class Allocator final : public OrtAllocator {
 public:
-    /// `info` must outlive it.
-    Allocator(const Host& host, std::shared_ptr<const GpuTable> gpus,
-              std::shared_ptr<DeviceMemory> memory, const OrtMemoryInfo* info, bool pinned);
+    /// For a GPU of the table with memory.
+    Allocator(const Host& host, std::shared_ptr<const GpuTable> gpus, const GpuTable::Entry& gpu,
+              bool pinned);
     ~Allocator();
     Allocator(const Allocator&) = delete;
     Allocator& operator=(const Allocator&) = delete;
@@ -25,8 +25,8 @@ private:
     struct Block {
         void* memory = nullptr;
         size_t bytes = 0;
-        void* stream = nullptr; // of the last use
-        void* event = nullptr;  // recorded at the free
+        void* stream = nullptr; // of the uses until the free
+        LastUse use;            // from the free on
     };
     static void* alloc(OrtAllocator* self, size_t bytes);
     static void free(OrtAllocator* self, void* memory);
@@ -40,6 +40,7 @@ private:
     Host host_;
     std::shared_ptr<const GpuTable> gpus_;
     std::shared_ptr<DeviceMemory> memory_;
+    std::shared_ptr<OwnStreams> streams_;
     const OrtMemoryInfo* info_;
     bool pinned_;
     std::mutex mutex_;
@@ -67,8 +68,9 @@ private:
 /// A stream of the plugin, or the application's (`given`, null for none). Release() deletes it.
 class Stream final : public OrtSyncStreamImpl {
 public:
-    Stream(const Host& host, std::shared_ptr<const GpuTable> gpus,
-           std::shared_ptr<DeviceMemory> memory, void* given, bool low_priority);
+    /// On a GPU of the table with memory.
+    Stream(const Host& host, std::shared_ptr<const GpuTable> gpus, const GpuTable::Entry& gpu,
+           void* given, bool low_priority);
     ~Stream();
     Stream(const Stream&) = delete;
     Stream& operator=(const Stream&) = delete;
@@ -84,6 +86,7 @@ private:
     Host host_;
     std::shared_ptr<const GpuTable> gpus_;
     std::shared_ptr<DeviceMemory> memory_;
+    std::shared_ptr<OwnStreams> streams_;
     void* stream_;
     bool owned_;
 };

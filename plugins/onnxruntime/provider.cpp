@@ -121,8 +121,8 @@ OrtStatus* Provider::create_stream(OrtEp* self, const OrtMemoryDevice* device,
     Provider& p = me(self);
     *out = nullptr;
     return guard(p.host_, [&] {
-        auto memory = p.gpus_->memory(p.host_.ep->MemoryDevice_GetDeviceId(device));
-        require(memory == p.gpu_->memory, ErrorCode::InvalidArgument,
+        const auto* gpu = p.gpus_->find_memory(p.host_.ep->MemoryDevice_GetDeviceId(device));
+        require(gpu != nullptr && gpu == p.gpu_, ErrorCode::InvalidArgument,
                 "a stream is asked for on another GPU than the session's");
         bool low = false;
         {
@@ -130,7 +130,7 @@ OrtStatus* Provider::create_stream(OrtEp* self, const OrtMemoryDevice* device,
             low = p.settings_->low_priority;
         }
         auto* given = reinterpret_cast<void*>(p.options_.user_compute_stream);
-        *out = std::make_unique<Stream>(p.host_, p.gpus_, std::move(memory), given, low).release();
+        *out = std::make_unique<Stream>(p.host_, p.gpus_, *gpu, given, low).release();
     });
 }
 

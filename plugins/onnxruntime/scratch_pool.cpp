@@ -16,6 +16,7 @@ ScratchPool::Lease& ScratchPool::Lease::operator=(Lease&& other) noexcept {
     std::swap(pool_, other.pool_);
     std::swap(block_, other.block_);
     std::swap(stream_, other.stream_);
+    std::swap(is_captured_, other.is_captured_);
     return *this;
 }
 
@@ -52,20 +53,37 @@ ScratchPool::Block ScratchPool::take_free(size_t bytes, const void* preferred) {
     return found;
 }
 
+/// Makes what is queued on `stream` from now on follow the use.
+void ScratchPool::follow_use(LastUse& use, void* stream, bool is_captured) {
+    if (!is_captured && OwnStreams::is_in_order(use, stream)) {
+        return;
+    }
+    require(streams_->record(use), ErrorCode::InvalidArgument,
+            "a stream of the provider is captured, expected one of the application: pass it as "
+            "user_compute_stream");
+    if (is_captured) {
+        require(memory_->has_passed(use.event), ErrorCode::InvalidArgument,
+                "the stream is captured while earlier runs go on: wait for them before");
+    } else {
+        memory_->make_wait(stream, use.event); // none for an event that was never recorded
+    }
+}
+
 ScratchPool::Lease ScratchPool::take(size_t bytes, void* stream, const void* preferred) {
     Lease out;
     if (bytes == 0) {
         return out;
     }
+    out.is_captured_ = memory_->is_captured(stream);
     bytes = (bytes + step - 1) / step * step;
     Block block = take_free(bytes, preferred);
     if (block.memory == nullptr) {
         shrink(); // a larger block takes the place of those that are free
-        block.event = memory_->create_event();
+        block.use.event = memory_->create_event();
         try {
             block.memory = memory_->allocate(bytes);
         } catch (Error& e) {
-            memory_->release_event(block.event);
+            memory_->release_event(block.use.event);
             e.at("scratch memory for a run");
             throw;
         }
@@ -73,31 +91,40 @@ ScratchPool::Lease ScratchPool::take(size_t bytes, void* stream, const void* pre
         std::lock_guard<std::mutex> lock(mutex_);
         held_bytes_ += bytes;
     }
+    try {
+        follow_use(block.use, stream, out.is_captured_);
+    } catch (...) {
+        keep(block);
+        throw;
+    }
     out.pool_ = this;
     out.block_ = block;
     out.stream_ = stream;
-    if (memory_->is_captured(stream)) {
-        require(memory_->has_passed(block.event), ErrorCode::InvalidArgument,
-                "the stream is captured while earlier runs go on: wait for them before");
-    } else {
-        memory_->make_wait(stream, block.event); // none for an event that was never recorded
-    }
     return out;
 }
 
 void ScratchPool::give(Block block, void* stream) noexcept {
     try {
-        memory_->record(block.event, stream);
+        streams_->end_use(block.use, stream);
+    } catch (...) { // the driver waits for its last use
+        destroy(block);
+        return;
+    }
+    keep(block);
+}
+
+void ScratchPool::keep(const Block& block) noexcept {
+    try {
         std::lock_guard<std::mutex> lock(mutex_);
         free_.push_back(block);
-    } catch (...) { // the driver waits for its last use
+    } catch (...) {
         destroy(block);
     }
 }
 
 void ScratchPool::destroy(const Block& block) noexcept {
     memory_->release(block.memory);
-    memory_->release_event(block.event);
+    memory_->release_event(block.use.event);
     std::lock_guard<std::mutex> lock(mutex_);
     held_bytes_ -= block.bytes;
 }

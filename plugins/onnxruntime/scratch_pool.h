@@ -2,7 +2,7 @@
 // ScratchPool: memory of a GPU for the activations of runs, shared by all sessions of the device.
 #pragma once
 
-#include "plugins/common/device_memory.h"
+#include "plugins/onnxruntime/own_streams.h"
 
 #include <memory>
 #include <mutex>
@@ -16,11 +16,12 @@ class ScratchPool {
     struct Block {
         void* memory = nullptr;
         size_t bytes = 0;
-        void* event = nullptr; // recorded after the last use
+        LastUse use;
     };
 
 public:
-    explicit ScratchPool(std::shared_ptr<DeviceMemory> memory) : memory_(std::move(memory)) {}
+    ScratchPool(std::shared_ptr<DeviceMemory> memory, std::shared_ptr<OwnStreams> streams)
+        : memory_(std::move(memory)), streams_(std::move(streams)) {}
     ~ScratchPool();
     ScratchPool(const ScratchPool&) = delete;
     ScratchPool& operator=(const ScratchPool&) = delete;
@@ -36,12 +37,15 @@ public:
         ~Lease();
         void* memory() const { return block_.memory; }
         size_t bytes() const { return block_.bytes; }
+        /// Whether the stream was captured when the block was taken.
+        bool is_captured() const { return is_captured_; }
 
     private:
         friend class ScratchPool;
         ScratchPool* pool_ = nullptr;
         Block block_;
         void* stream_ = nullptr;
+        bool is_captured_ = false;
     };
     /// At least `bytes` for work that is queued on `stream`; `preferred` if it is free and fits,
     /// since recorded graphs hold addresses. Nothing for 0 bytes. A stream that is captured cannot
@@ -58,10 +62,13 @@ public:
 
 private:
     Block take_free(size_t bytes, const void* preferred);
+    void follow_use(LastUse& use, void* stream, bool is_captured);
+    void keep(const Block& block) noexcept;
     void give(Block block, void* stream) noexcept;
     void destroy(const Block& block) noexcept;
 
     std::shared_ptr<DeviceMemory> memory_;
+    std::shared_ptr<OwnStreams> streams_;
     mutable std::mutex mutex_;
     std::vector<Block> free_;
     size_t held_bytes_ = 0;

@@ -38,9 +38,11 @@ public:
     void copy(void*, const void*, size_t, void*) override {}
     void set_zero(void*, size_t, void*) override {}
     bool is_lost() noexcept override { return false; }
-    void* create_stream(RunPriority) override { return nullptr; }
-    void release_stream(void*) noexcept override {}
-    void wait_for_stream(void*) override {}
+    void* create_stream(RunPriority) override { return reinterpret_cast<void*>(next_stream); }
+    void release_stream(void* stream) noexcept override {
+        log += str("release ", number_of(stream), "; ");
+    }
+    void wait_for_stream(void* stream) override { log += str("finish ", number_of(stream), "; "); }
     void wait() override {}
     void* create_event() override { return *events.insert(::operator new(1)).first; }
     void release_event(void* event) noexcept override {
@@ -64,6 +66,7 @@ public:
     int allocations = 0;
     bool captured = false;
     bool passed = true;
+    uintptr_t next_stream = 1;
     std::map<void*, size_t> blocks;
     std::set<void*> events, recorded;
     std::string log;
@@ -77,7 +80,7 @@ constexpr size_t unit = 64 << 10U;
 
 TEST(ScratchPool, RunsOneAfterAnotherShareTheLargestBlock) {
     auto memory = std::make_shared<CountingMemory>();
-    ScratchPool pool(memory);
+    ScratchPool pool(memory, std::make_shared<OwnStreams>(memory));
     const void* before = nullptr;
     for (size_t units : {1, 3, 2, 3, 1}) {
         ScratchPool::Lease lease = pool.take(units * unit - 5, stream(1), before);
@@ -97,7 +100,7 @@ TEST(ScratchPool, RunsOneAfterAnotherShareTheLargestBlock) {
 
 TEST(ScratchPool, RunsBesideEachOtherHaveBlocksOfTheirOwnAndGetThemAgain) {
     auto memory = std::make_shared<CountingMemory>();
-    ScratchPool pool(memory);
+    ScratchPool pool(memory, std::make_shared<OwnStreams>(memory));
     const void* a = nullptr;
     const void* b = nullptr;
     {
@@ -116,7 +119,7 @@ TEST(ScratchPool, RunsBesideEachOtherHaveBlocksOfTheirOwnAndGetThemAgain) {
 
 TEST(ScratchPool, LastUserGivesEverythingBack) {
     auto memory = std::make_shared<CountingMemory>();
-    auto pool = std::make_shared<ScratchPool>(memory);
+    auto pool = std::make_shared<ScratchPool>(memory, std::make_shared<OwnStreams>(memory));
     auto first = std::make_unique<ScratchUser>(pool);
     auto second = std::make_unique<ScratchUser>(pool);
     pool->take(unit, stream(1), nullptr);
@@ -130,7 +133,7 @@ TEST(ScratchPool, LastUserGivesEverythingBack) {
 TEST(ScratchPool, LackOfMemoryIsAnErrorAndLeavesThePoolWhole) {
     auto memory = std::make_shared<CountingMemory>();
     memory->room = 3 * unit;
-    ScratchPool pool(memory);
+    ScratchPool pool(memory, std::make_shared<OwnStreams>(memory));
     pool.take(2 * unit, stream(1), nullptr);
     EXPECT_EQ(error_of([&] { pool.take(4 * unit, stream(1), nullptr); }),
               str("scratch memory for a run: no ", 4 * unit, " bytes left"));
@@ -140,7 +143,7 @@ TEST(ScratchPool, LackOfMemoryIsAnErrorAndLeavesThePoolWhole) {
 
 TEST(ScratchPool, CapturedStreamWaitsForNothing) {
     auto memory = std::make_shared<CountingMemory>();
-    ScratchPool pool(memory);
+    ScratchPool pool(memory, std::make_shared<OwnStreams>(memory));
     pool.take(unit, stream(1), nullptr);
     memory->captured = true;
     memory->log.clear();
@@ -150,6 +153,59 @@ TEST(ScratchPool, CapturedStreamWaitsForNothing) {
     memory->passed = false;
     EXPECT_EQ(error_of([&] { pool.take(unit, stream(2), nullptr); }),
               "the stream is captured while earlier runs go on: wait for them before");
+}
+
+/// A pool, and streams 1 and 2 of the plugin's own.
+struct OwnStreamsTest : ::testing::Test {
+    OwnStreamsTest() {
+        for (uintptr_t number : {1, 2}) {
+            memory->next_stream = number;
+            streams->create(RunPriority::Normal);
+        }
+    }
+    std::shared_ptr<CountingMemory> memory = std::make_shared<CountingMemory>();
+    std::shared_ptr<OwnStreams> streams = std::make_shared<OwnStreams>(memory);
+    ScratchPool pool{memory, streams};
+};
+
+TEST_F(OwnStreamsTest, RunsOfOneStreamNeedNoEvents) {
+    for (int i = 0; i < 3; ++i) {
+        pool.take(unit, stream(1), nullptr);
+    }
+    EXPECT_EQ(memory->log, "start 1; "); // for new memory
+    memory->log.clear();
+    pool.take(unit, stream(2), nullptr);
+    EXPECT_EQ(memory->log, "record 1; wait 2; ");
+    memory->log.clear();
+    pool.take(unit, stream(3), nullptr); // the application's: it may end at any time
+    EXPECT_EQ(memory->log, "record 2; wait 3; record 3; ");
+    memory->log.clear();
+    pool.take(unit, stream(3), nullptr); // it may be another by now
+    EXPECT_EQ(memory->log, "wait 3; record 3; ");
+    EXPECT_EQ(memory->allocations, 1);
+}
+
+TEST_F(OwnStreamsTest, WorkOfAStreamIsOverWhenItEnds) {
+    pool.take(unit, stream(1), nullptr);
+    memory->log.clear();
+    streams->release(stream(1));
+    EXPECT_EQ(memory->log, "finish 1; release 1; ");
+    memory->log.clear();
+    pool.take(unit, stream(2), nullptr);
+    EXPECT_EQ(memory->log, "start 2; "); // nothing is recorded on a stream that is no more
+}
+
+TEST_F(OwnStreamsTest, CaptureOfSuchAStreamIsRefused) {
+    pool.take(unit, stream(1), nullptr);
+    memory->captured = true;
+    memory->log.clear();
+    EXPECT_EQ(error_of([&] { pool.take(unit, stream(1), nullptr); }),
+              "a stream of the provider is captured, expected one of the application: pass it as "
+              "user_compute_stream");
+    EXPECT_EQ(memory->log, "");
+    memory->captured = false;
+    pool.take(unit, stream(1), nullptr);
+    EXPECT_EQ(memory->log, ""); // the block is still the stream's
 }
 
 struct FakeContext {
