@@ -50,9 +50,10 @@ void check_shape(const Graph& g, size_t input, const Shape& shape,
     Value v = g.inputs()[input];
     const std::string& name = g.value_name(v);
     const Type& t = g.type(v);
-    require(shape.size() == t.dims.size(), ErrorCode::InvalidArgument, "input '", name,
-            "' has rank ", shape.size(), " (", shape_text(shape), "), expected rank ", t.rank(),
-            " ", t.dims);
+    if (shape.size() != t.dims.size()) { // each run comes here: texts are for errors alone
+        fail(ErrorCode::InvalidArgument, "input '", name, "' has rank ", shape.size(), " (",
+             shape_text(shape), "), expected rank ", t.rank(), " ", t.dims);
+    }
     for (size_t i = 0; i < shape.size(); ++i) {
         require(!t.dims[i].is_const() || t.dims[i].value() == shape[i], ErrorCode::InvalidArgument,
                 "input '", name, "' dimension ", i, " is ", shape[i], ", expected ", t.dims[i]);
@@ -78,8 +79,10 @@ void check_shape(const Graph& g, size_t input, const Shape& shape,
                                                 : std::string(),
                             outside));
     }
-    require(profiles.empty(), ErrorCode::InvalidArgument, "input '", name, "' with shape ",
-            shape_text(shape), " is outside the engine's profile: ", allowed);
+    if (!profiles.empty()) {
+        fail(ErrorCode::InvalidArgument, "input '", name, "' with shape ", shape_text(shape),
+             " is outside the engine's profile: ", allowed);
+    }
 }
 
 Bounds symbol_bounds(const Graph& g, const std::vector<Profile>& profiles) {
