@@ -48,6 +48,10 @@ public:
         }
         return n;
     }
+    size_t allocations() const {
+        std::scoped_lock lock(mutex_);
+        return blocks_.size();
+    }
     /// Large fills, which clear the L2 cache.
     int flushes() const { return flushes_; }
     int64_t memory = int64_t{1} << 40;

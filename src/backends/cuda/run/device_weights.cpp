@@ -17,8 +17,14 @@ namespace ingot::cuda {
 
 namespace {
 
-constexpr size_t slab_bytes = 32 << 20;
+constexpr size_t most_slab_bytes = 256 << 20; // the driver rounds each slab up to 2 MiB
+constexpr size_t late_slab_bytes = 64 << 10;  // for constants that come one by one
 constexpr size_t weight_alignment = 256;
+
+size_t aligned(size_t bytes) {
+    return (std::max<size_t>(bytes, 1) + weight_alignment - 1) / weight_alignment *
+           weight_alignment;
+}
 
 } // namespace
 
@@ -68,28 +74,17 @@ int64_t Memory::held() const {
 
 Weights::~Weights() {
     entries_.clear(); // ends copies to the slabs
-    for (std::byte* s : slabs_) {
-        memory_.release(s);
-    }
+    close_slabs(0);
 }
 
-std::byte* Weights::reserve(size_t bytes) {
-    bytes =
-        (std::max<size_t>(bytes, 1) + weight_alignment - 1) / weight_alignment * weight_alignment;
+/// Opens a slab of its own for what does not fit into the present one.
+std::byte* Weights::reserve(size_t bytes, size_t slab) {
+    bytes = aligned(bytes);
     if (bytes > slab_left_) {
-        size_t size = std::max(bytes, slab_bytes_);
-        int64_t left = memory_.available();
-        if (left >= 0 && static_cast<size_t>(left) < size) {
-            size = bytes; // no room for later pieces
-        }
         slabs_.reserve(slabs_.size() + 1);
-        std::byte* slab = memory_.allocate(static_cast<int64_t>(size));
-        slabs_.push_back(slab);
-        if (size == bytes) {
-            return slab; // of its own: the current slab goes on
-        }
-        slab_next_ = slab;
-        slab_left_ = size;
+        slab_next_ = memory_.allocate(static_cast<int64_t>(slab));
+        slabs_.push_back(slab_next_);
+        slab_left_ = slab;
     }
     std::byte* at = slab_next_;
     slab_next_ += bytes;
@@ -97,23 +92,40 @@ std::byte* Weights::reserve(size_t bytes) {
     return at;
 }
 
+/// A slab that the first of some constants and those behind it fill.
+size_t Weights::slab_of(std::span<const Key> constants) {
+    size_t all = aligned(constants.front().second);
+    for (const Key& key : constants.subspan(1)) {
+        if (all + aligned(key.second) > most_slab_bytes) {
+            break;
+        }
+        all += aligned(key.second);
+    }
+    return all;
+}
+
 void Weights::start(const std::vector<Tensor>& constants) {
     std::scoped_lock lock(mutex_);
     std::vector<Key> fresh;
     std::vector<WeightCopies::Copy> copies;
+    const size_t slabs_before = slabs_.size();
     try {
         for (const Tensor& t : constants) {
             Key key(t.bytes().data(), t.bytes().size());
             if (entries_.count(key) == 0) {
                 fresh.push_back(key);
-                Entry& e = entries_.emplace(key, Entry{t, nullptr, nullptr}).first->second;
+                entries_.emplace(key, Entry{t, nullptr, nullptr});
                 bytes_ += key.second;
-                e.address = reserve(key.second);
-                copies.push_back({e.address, key.first, key.second});
             }
         }
         if (fresh.empty()) {
             return;
+        }
+        for (size_t i = 0; i < fresh.size(); ++i) {
+            const Key& key = fresh[i];
+            std::byte* address = reserve(key.second, slab_of(std::span(fresh).subspan(i)));
+            entries_.at(key).address = address;
+            copies.push_back({address, key.first, key.second});
         }
         auto started = std::make_shared<WeightCopies>(gpu_, copies, memory_.is_lent());
         for (const Key& key : fresh) {
@@ -121,7 +133,18 @@ void Weights::start(const std::vector<Tensor>& constants) {
         }
     } catch (...) {
         forget(fresh);
+        close_slabs(slabs_before);
         throw;
+    }
+}
+
+/// Releases all slabs but the first `count`.
+void Weights::close_slabs(size_t count) {
+    if (slabs_.size() > count) {
+        slab_left_ = 0; // in the last one
+    }
+    for (; slabs_.size() > count; slabs_.pop_back()) {
+        memory_.release(slabs_.back());
     }
 }
 
@@ -164,7 +187,10 @@ std::byte* Weights::find(const Tensor& t, Stream& stream) {
     it = entries_.emplace(key, Entry{t, nullptr, nullptr}).first;
     try {
         TraceSpan span("upload", str(t.bytes().size(), " bytes"));
-        it->second.address = reserve(t.bytes().size());
+        size_t bytes = aligned(t.bytes().size());
+        int64_t left = memory_.available();
+        bool fits = left < 0 || static_cast<size_t>(left) >= late_slab_bytes;
+        it->second.address = reserve(bytes, fits ? std::max(bytes, late_slab_bytes) : bytes);
         if (StreamOrder* order = stream.parts().order; order != nullptr && memory_.is_lent()) {
             order->wait_for(nullptr);
         }
@@ -241,20 +267,8 @@ const std::byte* StreamedWeights::find(const Tensor& t) {
     return e.pinned;
 }
 
-namespace {
-
-/// Not much more than what may lie on the device.
-size_t slab_for(int64_t weight_budget) {
-    constexpr int64_t least = 1 << 20;
-    auto most = static_cast<int64_t>(slab_bytes);
-    return static_cast<size_t>(weight_budget < 0 ? most : std::clamp(weight_budget, least, most));
-}
-
-} // namespace
-
 DeviceWeights::DeviceWeights(Gpu& gpu, const CompileOptions& o)
-    : memory(gpu, o.of<CudaOptions>().memory_limit, o.memory),
-      weights(gpu, memory, slab_for(o.of<CudaOptions>().weight_budget)),
+    : memory(gpu, o.of<CudaOptions>().memory_limit, o.memory), weights(gpu, memory),
       streamed(gpu, o.of<CudaOptions>().weight_budget) {}
 
 } // namespace ingot::cuda

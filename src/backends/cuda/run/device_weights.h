@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -49,9 +50,7 @@ private:
 /// Constants in device memory. Thread safe.
 class Weights {
 public:
-    /// `slab`: how much is allocated at once.
-    Weights(Gpu& gpu, Memory& memory, size_t slab)
-        : gpu_(gpu), memory_(memory), slab_bytes_(slab) {}
+    Weights(Gpu& gpu, Memory& memory) : gpu_(gpu), memory_(memory) {}
     ~Weights();
     Weights(const Weights&) = delete;
     Weights& operator=(const Weights&) = delete;
@@ -71,13 +70,14 @@ private:
         std::byte* address = nullptr;
         std::shared_ptr<WeightCopies> copies; // that bring it; null: it is there
     };
-    std::byte* reserve(size_t bytes);
+    std::byte* reserve(size_t bytes, size_t slab);
+    static size_t slab_of(std::span<const Key> constants);
+    void close_slabs(size_t count);
     void forget(const std::vector<Key>& keys);
     void wait_for(const std::shared_ptr<WeightCopies>& copies);
 
     Gpu& gpu_;
     Memory& memory_;
-    size_t slab_bytes_;
     mutable std::mutex mutex_;
     std::map<Key, Entry> entries_;
     std::vector<std::byte*> slabs_;
