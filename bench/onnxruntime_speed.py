@@ -56,14 +56,16 @@ class Bench:
                             "INGOT_ORT_LIBRARY": str(next(capi.glob("libonnxruntime.so*")))}
         self.environment.pop("INGOT_RUNTIME_CACHE", None)
 
-    def call(self, *words, limit=240, cores=None):
-        """All that a program prints."""
+    def call(self, *words, limit=240, cores=None, cold=False):
+        """All that a program prints; `cold`: with an empty cache of kernels."""
         left = self.end - time.monotonic()
         if left < 5:
             raise Late("no time was left")
         pin = ["taskset", "-c", ",".join(map(str, cores))] if cores and shutil.which("taskset") else []
-        done = subprocess.run([*pin, *map(str, words)], text=True, stdout=subprocess.PIPE, cwd=self.folder,
-                              stderr=subprocess.STDOUT, timeout=min(left, limit), env=self.environment, check=False)
+        with tempfile.TemporaryDirectory() as empty:
+            environment = self.environment | ({"XDG_CACHE_HOME": empty} if cold else {})
+            done = subprocess.run([*pin, *map(str, words)], text=True, stdout=subprocess.PIPE, cwd=self.folder,
+                                  stderr=subprocess.STDOUT, timeout=min(left, limit), env=environment, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"{pathlib.Path(str(words[0])).name}: exit code {done.returncode}: {done.stdout[-600:]}")
         return done.stdout
@@ -77,9 +79,9 @@ class Bench:
         self.call(*words, **more)
         return time.perf_counter() - start, used() - before
 
-    def child(self, measurement, limit=240, cores=None, **arguments):
+    def child(self, measurement, limit=240, cores=None, cold=False, **arguments):
         text = self.call(sys.executable, HERE / "onnxruntime_child.py", measurement, json.dumps(arguments, default=str),
-                         limit=limit, cores=cores)
+                         limit=limit, cores=cores, cold=cold)
         return json.loads(text.strip().splitlines()[-1])
 
     def program(self, source):
@@ -182,7 +184,7 @@ def host_memory_row(bench, names, report):
 
 
 def context_load_row(bench, names, report):
-    """A compiled model to its first output, warm cache of kernels, beside the model itself."""
+    """A compiled model to its first output, warm cache of kernels, beside the model itself with an empty one."""
     for name in names:
         path = architectures.model_file(name)
         target, engine = bench.context(name)
@@ -192,7 +194,7 @@ def context_load_row(bench, names, report):
         pairs = []
         for _ in range(rounds(path)):
             loaded = bench.child("first_output", name=name, model=target, options=options)
-            plain = bench.child("first_output", name=name, model=path)
+            plain = bench.child("first_output", name=name, model=path, cold=True)
             pairs.append((loaded["output_s"], plain["output_s"]))
         rate = bench.child("read_rate", files=[str(target), str(engine)])
         seconds = statistics.median(a for a, _ in pairs)
@@ -252,8 +254,8 @@ def first_output_row(bench, names, report):
         path, spec, pairs = architectures.model_file(name), architectures.MODELS[name], []
         for _ in range(rounds(path)):
             own = bench.timed(bench.build / "ingot", "run", path, f"--shapes={spec.shapes(spec.bench)}", "--device",
-                              "cuda" if bench.gpu else "cpu")
-            ours = bench.child("first_output", name=name, model=path)
+                              "cuda" if bench.gpu else "cpu", cold=True)
+            ours = bench.child("first_output", name=name, model=path, cold=True)
             pairs.append(((ours["from_registration_s"], ours["cpu_s"]), own))
         report[name] = beside(pairs, 1.15, "of ingot run")
 
