@@ -7,6 +7,7 @@
 #include "base/trace.h"
 #include "cache/timing_cache.h"
 #include "engine/engine.h"
+#include "plan/run_settings.h"
 #include "workflow/build.h"
 #include "workflow/inputs/inputs.h"
 

@@ -17,6 +17,8 @@
 
 namespace ingot {
 
+struct RunSettings; // plan/run_settings.h
+
 /// The memory of an input or output of a run: device memory; on the host, any.
 struct Binding {
     void* address = nullptr;
@@ -117,9 +119,9 @@ public:
     /// exchanges no data.
     virtual void configure(RunSettings settings) = 0;
     /// configure() with settings modified by f(RunSettings&).
-    template <class F>
+    template <class F, class Settings = RunSettings>
     void change(const F& f) {
-        RunSettings s = settings();
+        Settings s = settings();
         f(s);
         configure(std::move(s));
     }

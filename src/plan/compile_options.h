@@ -5,7 +5,7 @@
 
 #include "base/thread_pool.h"
 #include "ir/profile.h"
-#include "plan/run_settings.h"
+#include "plan/step_info.h"
 
 #include <any>
 #include <functional>
@@ -20,6 +20,7 @@
 namespace ingot {
 
 class Graph;
+struct MemorySource;
 
 namespace plan {
 class PluginHost;

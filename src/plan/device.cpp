@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "plan/backend.h"
+#include "plan/memory_source.h"
 
 #include <algorithm>
 #include <cstring>

@@ -15,6 +15,7 @@
 
 namespace ingot {
 struct CompileOptions;
+struct RunWatch;
 } // namespace ingot
 
 namespace ingot::plan {
@@ -42,6 +43,7 @@ struct RunContext {
     ThreadPool& pool;
     ErrorText& error;
     Device& device;
+    const RunWatch* bodies = nullptr; // the run, for the bodies of control flow
 
     template <class T>
     T* at(const Operand& o) const {

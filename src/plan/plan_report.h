@@ -4,7 +4,7 @@
 #pragma once
 
 #include "ops/support/flops.h"
-#include "plan/run_settings.h"
+#include "plan/step_info.h"
 
 #include <array>
 #include <cstdint>

@@ -3,6 +3,7 @@
 
 #include "ir/rewrite.h"
 #include "ops/primitives.h"
+#include "plan/memory_source.h"
 #include "plan/views.h"
 
 #include <algorithm>

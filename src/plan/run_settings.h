@@ -3,44 +3,15 @@
 #pragma once
 
 #include "ir/tensor.h"
+#include "plan/memory_source.h"
+#include "plan/step_info.h"
 
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
 #include <string_view>
-#include <vector>
 
 namespace ingot {
-
-/// Allocates the memory of a device for the application, in place of the driver or the system.
-/// Thread safe.
-struct MemorySource {
-    virtual ~MemorySource() = default;
-    /// At least 256-byte aligned; null when memory is exhausted.
-    virtual std::byte* allocate(int64_t bytes) noexcept = 0;
-    virtual void release(std::byte* memory) noexcept = 0;
-};
-
-/// One step of a plan, for `inspect` and profiles.
-struct StepInfo {
-    std::string name;           // of the ONNX nodes it came from
-    std::string kernel;         // "conv", "map", "copy", ...
-    std::string implementation; // the kernel's selected loops: "onednn brgconv:avx512_core", "own"
-    std::vector<std::string> inputs; // each operand: dtype, shape, layout, name in quotes
-    std::vector<std::string> outputs;
-};
-
-/// Receives one call per step that ran; `index` counts steps of the run in order.
-struct StepTimer {
-    virtual ~StepTimer() = default;
-    virtual void step(const StepInfo& info, double milliseconds) noexcept = 0;
-    /// Called last: the whole run on the same clock, from its first step to its last.
-    virtual void run(double milliseconds) noexcept { (void)milliseconds; }
-};
-
-/// Information for profilers: none; names of runs and steps; also kernels and shapes.
-enum class Ranges { None, Names, Detailed };
 
 /// Device memory lent by its owner; `bytes` may be 0.
 struct LentMemory {
@@ -78,6 +49,24 @@ struct RunSettings {
     /// The memory of activations; without data: the execution's own. A run that needs more fails.
     /// Plans behind a data-dependent size use memory of their own.
     LentMemory activations;
+};
+
+/// One run: its settings, and what belongs to this run alone.
+struct RunWatch : RunSettings {
+    bool replay = true; // segments may be recorded and replayed
+
+    /// For the bodies of `if` and `loop`, which are a part of the run: all settings hold there but
+    /// those of the run as a whole, or of its steps.
+    RunWatch for_bodies() const {
+        RunWatch out = *this;
+        out.timer = nullptr;
+        out.times_later = false;
+        out.observer = {};
+        out.ranges = Ranges::None;
+        out.inputs_event = nullptr;
+        out.activations = {};
+        return out;
+    }
 };
 
 } // namespace ingot

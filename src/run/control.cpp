@@ -66,7 +66,7 @@ private:
                 results_[i].data = c.bytes(out_[i]);
             }
         }
-        branch.run(inputs_, results_);
+        branch.run(inputs_, results_, *c.bodies);
         for (size_t i = 0; !dynamic && i < results_.size(); ++i) {
             const Tensor& t = results_[i].tensor;
             if (t.defined()) {

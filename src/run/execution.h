@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "plan/backend.h"
+#include "plan/run_settings.h"
 #include "run/runner.h"
 
 #include <deque>

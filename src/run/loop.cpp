@@ -204,6 +204,7 @@ private:
         for (size_t i = 2 + carried_.size(); i < in_.size(); ++i) {
             inputs_[i] = aligned(device_, copies_[i], c.bytes(in_[i]), bytes_of(in_[i]));
         }
+        watch_ = *c.bodies;
         iteration_ = 0;
         for (; iteration_ < trips && condition_; ++iteration_) {
             check_interrupt();
@@ -256,9 +257,8 @@ private:
             bind_scanned(i);
         }
         // Addresses differ between iterations: they are recorded with the loop or not at all.
-        RunWatch watch;
-        watch.replay = !trips_;
-        runner_.run(inputs_, results_, watch);
+        watch_.replay = !trips_;
+        runner_.run(inputs_, results_, watch_);
         if (!trips_) {
             device_.read(&condition_, next, sizeof condition_);
         }
@@ -374,6 +374,7 @@ private:
     };
 
     Runner runner_;
+    RunWatch watch_; // of this run
     Device& device_;
     const Node& node_;
     Symbols symbols_;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "plan/device_parts.h"
-#include "plan/run_settings.h"
+#include "plan/step_info.h"
 
 #include <string>
 

@@ -43,6 +43,8 @@ Runner::Runner(std::shared_ptr<const Program> program, Device& device, Symbols o
     }
     bound_.assign(segments, nullptr);
     chain_.assign(segments, nullptr);
+    has_bodies_ = std::any_of(program_->nodes.begin(), program_->nodes.end(),
+                              [](const NodeInfo& n) { return !n.bodies.empty(); });
 }
 
 SegmentPlan* Runner::plan_root(std::span<const Shape> inputs) {
@@ -183,6 +185,9 @@ void Runner::run(std::span<const std::byte* const> inputs, std::span<ResultSlot>
     timed_ms_ = 0;
     ranges_ = watch.ranges;
     inputs_event_ = watch.inputs_event;
+    if (has_bodies_) {
+        bodies_ = watch.for_bodies();
+    }
     if (watch.timer != nullptr && watch.times_later) {
         marked_.clear();
     }
@@ -212,7 +217,7 @@ void Runner::run(std::span<const std::byte* const> inputs, std::span<ResultSlot>
 
 void Runner::run_segment(SegmentPlan& plan, const RunWatch& watch) {
     ErrorText error;
-    RunContext context{buffers_.data(), program_->pool(), error, *device_};
+    RunContext context{buffers_.data(), program_->pool(), error, *device_, &bodies_};
     dynamic_symbols_.clear();
     if (watch.timer != nullptr && watch.times_later && !watch.observer) {
         mark_steps(plan, context);

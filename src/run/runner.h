@@ -18,11 +18,6 @@ struct ResultSlot {
     Tensor tensor;
 };
 
-/// One run's.
-struct RunWatch : RunSettings {
-    bool replay = true; // segments may be recorded and replayed
-};
-
 /// Not thread safe. `outer` binds the symbols that the program uses but does not define.
 class Runner {
 public:
@@ -112,6 +107,8 @@ private:
     std::vector<Marked> marked_;   // of a run that is timed for later
     void* inputs_event_ = nullptr; // still to be recorded in this run
     Ranges ranges_ = Ranges::None; // of this run
+    bool has_bodies_ = false;
+    RunWatch bodies_; // of this run, for bodies
 };
 
 } // namespace ingot::plan

@@ -2,6 +2,7 @@
 #include "workflow/timing.h"
 
 #include "base/interrupt.h"
+#include "plan/run_settings.h"
 
 #include <nlohmann/json.hpp>
 

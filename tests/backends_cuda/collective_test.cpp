@@ -8,6 +8,7 @@
 #include "emulator/emulated_gpu.h"
 #include "error_of.h"
 #include "gpu/collectives.h"
+#include "plan/run_settings.h"
 
 #include <gtest/gtest.h>
 

@@ -8,6 +8,7 @@
 #include "emulator/emulated_gpu.h"
 #include "ops/ops.h"
 #include "ops/primitives.h"
+#include "plan/run_settings.h"
 
 #include <gtest/gtest.h>
 

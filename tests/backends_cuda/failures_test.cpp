@@ -9,6 +9,7 @@
 #include "counts.h"
 #include "ops/ops.h"
 #include "ops/primitives.h"
+#include "plan/run_settings.h"
 
 #include <gtest/gtest.h>
 

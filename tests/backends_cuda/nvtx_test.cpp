@@ -8,6 +8,7 @@
 #include "base/process.h"
 #include "base/shared_library.h"
 #include "ops/ops.h"
+#include "plan/run_settings.h"
 
 #include <gtest/gtest.h>
 

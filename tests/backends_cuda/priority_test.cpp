@@ -6,6 +6,7 @@
 #include "backends_cuda/fake_driver.h"
 #include "backends_cuda/timed_gpu.h"
 #include "ops/ops.h"
+#include "plan/run_settings.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "ops/ops.h"
 #include "ops/primitives.h"
+#include "plan/run_settings.h"
 
 #include <gtest/gtest.h>
 

@@ -8,6 +8,7 @@
 #include "error_of.h"
 #include "ops/evaluator.h"
 #include "ops/ops.h"
+#include "plan/run_settings.h"
 
 #include <gtest/gtest.h>
 

@@ -5,6 +5,7 @@
 #include "engine/engine.h"
 #include "error_of.h"
 #include "ops/ops.h"
+#include "plan/run_settings.h"
 
 #include <gtest/gtest.h>
 

@@ -5,6 +5,7 @@
 #include "backends/cuda/driver/driver.h"
 #include "gpu/collectives.h"
 #include "gpu/engines.h"
+#include "plan/run_settings.h"
 
 #include <gtest/gtest.h>
 

@@ -9,6 +9,7 @@
 #include "ops/collective.h"
 #include "ops/ops.h"
 #include "plan/backend.h"
+#include "plan/run_settings.h"
 
 #include <gtest/gtest.h>
 

@@ -9,6 +9,7 @@
 #include "kernels/harness.h"
 #include "ops/evaluator.h"
 #include "ops/ops.h"
+#include "plan/run_settings.h"
 
 #include <gtest/gtest.h>
 

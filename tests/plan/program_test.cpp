@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "error_of.h"
 #include "ops/ops.h"
+#include "plan/memory_source.h"
 #include "plan/planned.h"
 #include "plan/program.h"
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "common.h"
+#include "plan/run_settings.h"
 #include "trtexec.h"
 #include "workflow/timing.h"
 

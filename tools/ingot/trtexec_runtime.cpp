@@ -9,6 +9,7 @@
 #include "base/shared_library.h"
 #include "common.h"
 #include "ingot.h"
+#include "plan/run_settings.h"
 #include "plugins.h"
 
 #include <algorithm>

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/page_guard.h"
 #include "common.h"
+#include "plan/run_settings.h"
 #include "trtexec.h"
 #include "workflow/compare/tensor_difference.h"
 #include "workflow/inputs/npy.h"

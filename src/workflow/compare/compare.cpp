@@ -7,6 +7,7 @@
 #include "onnx/reader.h"
 #include "ops/evaluator.h"
 #include "ops/support/flops.h"
+#include "plan/run_settings.h"
 #include "workflow/compare/rounding_spread.h"
 #include "workflow/compare/ties.h"
 #include "workflow/inputs/npy.h"

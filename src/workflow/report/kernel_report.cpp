@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/trace.h"
 #include "engine/storage.h"
+#include "plan/run_settings.h"
 #include "run/execution.h"
 #include "workflow/timing.h"
 

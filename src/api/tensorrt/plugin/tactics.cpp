@@ -5,6 +5,7 @@
 #include "backends/cuda/options.h"
 #include "base/log.h"
 #include "engine/engine.h"
+#include "plan/run_settings.h"
 
 #include <algorithm>
 

@@ -4,6 +4,7 @@
 
 #include "api/tensorrt/runtime/engine.h"
 #include "api/tensorrt/runtime/runtime_config.h"
+#include "plan/run_settings.h"
 
 #include <atomic>
 #include <set>

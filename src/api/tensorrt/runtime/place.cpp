@@ -3,6 +3,7 @@
 
 #include "backends/backends.h"
 #include "base/error.h"
+#include "plan/memory_source.h"
 
 #include <atomic>
 

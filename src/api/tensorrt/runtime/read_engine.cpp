@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/hex.h"
 #include "engine/weight_check.h"
+#include "plan/memory_source.h"
 
 #include <algorithm>
 #include <array>

@@ -7,6 +7,7 @@
 #include "ir/rewrite.h"
 #include "ops/primitives.h"
 #include "plan/device_parts.h"
+#include "plan/memory_source.h"
 
 #include <algorithm>
 #include <cstring>
