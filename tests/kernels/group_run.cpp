@@ -195,7 +195,7 @@ const std::vector<EmittedProgram>& emitted_programs() {
     return programs().list;
 }
 
-GroupCase::GroupCase(const Graph& g, std::string_view family)
+GroupCase::GroupCase(const Graph& g, std::string_view family, const Family* made)
     : kept_(g), body_(g.sibling("group")) {
     std::map<Value, Value> inside;
     auto add = [&](Value v) {
@@ -236,7 +236,9 @@ GroupCase::GroupCase(const Graph& g, std::string_view family)
     }
     require(!body_.nodes().empty(), ErrorCode::InvalidArgument, "the graph has no nodes");
     group_ = std::make_unique<Group>(Group{body_, body_.nodes(), body_.inputs(), body_.outputs()});
-    family_ = &find_family(*group_, family.empty() ? group_->first().def->name : family);
+    family_ = made != nullptr
+                  ? made
+                  : &find_family(*group_, family.empty() ? group_->first().def->name : family);
 }
 
 Placement::Placement(const GroupCase& c, const Arch& arch, const FamilyOptions& options)
@@ -298,17 +300,19 @@ Emitted Placement::emit(const Tactic& t) const {
 
 std::string Placement::fingerprint(const Tactic& t) const {
     std::string out;
-    for (const Launch& l : emit(t).launches) {
+    Emitted emitted = emit(t);
+    for (const Launch& l : emitted.launches) {
         out += str(full_text(l.program), l.entry, ' ', l.grid[0], ' ', l.grid[1], ' ', l.grid[2],
-                   ' ', l.block, ' ', l.shared, ' ', l.cluster);
+                   ' ', l.block, ' ', l.shared, ' ', l.cluster, ' ', emitted.scratch, ' ');
         out.append(reinterpret_cast<const char*>(l.args.bytes().data()), l.args.bytes().size());
         for (const Args::Fixup& f : l.args.fixups()) {
-            out += str(static_cast<int>(f.what), ' ', f.at, ' ', f.buffer, ' ', f.offset, ';');
+            out += str(static_cast<int>(f.what), ' ', f.at, ' ', f.buffer, ' ', f.offset, ' ',
+                       f.map, ';');
         }
         for (const kernels::TensorMap& m : l.args.maps()) {
-            for (int i = 0; i < m.rank; ++i) {
-                out +=
-                    str(m.sizes[static_cast<size_t>(i)], ' ', m.box[static_cast<size_t>(i)], ' ');
+            out += str(static_cast<int>(m.dtype), ' ', m.swizzle128, ' ', m.tf32, ' ');
+            for (size_t i = 0; i < static_cast<size_t>(m.rank); ++i) {
+                out += str(m.sizes[i], ' ', i > 0 ? m.strides[i - 1] : 0, ' ', m.box[i], ' ');
             }
         }
     }

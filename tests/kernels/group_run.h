@@ -20,7 +20,8 @@ namespace ingot::test {
 class GroupCase {
 public:
     /// Errors: InvalidArgument when no family of that name takes it, with the refusal.
-    GroupCase(const Graph& g, std::string_view family);
+    /// `made` is taken in place of a family of that name.
+    GroupCase(const Graph& g, std::string_view family, const kernels::Family* made = nullptr);
     const plan::Group& group() const { return *group_; }
     const kernels::Family& family() const { return *family_; }
     /// The tensor behind an input of the group that was a constant, else null.

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <random>
 #include <set>
 
@@ -97,7 +98,8 @@ struct Case {
     std::vector<Tensor> expected;
 
     Case(const Graph& g, const FamilyOptions& o)
-        : group(g, o.family), inputs(inputs_of(g, o.symbols, o.inputs, o.seed, o.low, o.high)),
+        : group(g, o.family, o.made),
+          inputs(inputs_of(g, o.symbols, o.inputs, o.seed, o.low, o.high)),
           expected(reference(g, inputs, o.symbols, o.f64)) {}
 };
 
@@ -164,6 +166,21 @@ void check_names(const std::vector<Tactic>& tactics) {
     }
 }
 
+/// The tactics' fingerprints. Two that are equal fail the test: the tactics differ by a parameter
+/// that changes nothing.
+std::vector<std::string> distinct_launches(const std::vector<Tactic>& tactics,
+                                           const Placement& placement) {
+    std::map<std::string, std::string> names; // by fingerprint
+    std::vector<std::string> out;
+    for (const Tactic& t : tactics) {
+        out.push_back(placement.fingerprint(t));
+        const auto& [first, is_new] = names.emplace(out.back(), t.name);
+        EXPECT_TRUE(is_new) << "tactics '" << first->second << "' and '" << t.name
+                            << "' launch the same: is a parameter not read?";
+    }
+    return out;
+}
+
 std::vector<Tensor> run_backend(Execution& execution, const std::vector<Tensor>& inputs,
                                 const std::vector<Tensor>& expected, bool poisoned) {
     std::vector<Tensor> got(expected.size());
@@ -215,12 +232,13 @@ std::vector<std::string> sweep(const Graph& g, FamilyOptions options) {
             for (const Tactic& t : tactics) {
                 emitted.push_back(placement.emit(t));
             }
+            std::vector<std::string> fingerprints = distinct_launches(tactics, placement);
             AheadCompiler compiler(emitted, arch);
             for (size_t i = 0; i < tactics.size(); ++i) {
                 const Tactic& t = tactics[i];
                 SCOPED_TRACE("tactic " + t.name);
                 names.insert(t.name);
-                if (seen.insert(placement.fingerprint(t)).second) {
+                if (seen.insert(fingerprints[i]).second) {
                     compiler.wait_for(emitted[i]);
                     run_case(c, arch, t, options, placement);
                 }

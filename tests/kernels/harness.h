@@ -17,11 +17,17 @@
 #include <string_view>
 #include <vector>
 
+namespace ingot::kernels {
+struct Family;
+}
+
 namespace ingot::test {
 
 struct FamilyOptions {
     /// The family; "" is the first node's op, as in Fused::kernel.
     std::string family = {};
+    /// A family that a test made, which must take the graph, in place of that one.
+    const kernels::Family* made = nullptr;
     int cc = 90;
     /// The first tactic whose name starts so; "" is the best one.
     std::string tactic = {};
@@ -63,7 +69,8 @@ struct FamilyRun {
 FamilyRun expect_family(const Graph& g, const FamilyOptions& options = {});
 
 /// All tactics on all known architectures (`options.cc` and `options.tactic` are set by it).
-/// Launches that are equal on two architectures run once. Returns the names of tactics that ran.
+/// Launches that are equal on two architectures run once; two tactics of one architecture that
+/// launch the same fail the test. Returns the names of all tactics.
 std::vector<std::string> sweep(const Graph& g, FamilyOptions options = {});
 
 /// The family's tactics for the graph on an architecture, best first.

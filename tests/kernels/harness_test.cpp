@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The harness itself: it must detect wrong results.
+#include "kernels/family.h"
 #include "kernels/harness.h"
 #include "ops/ops.h"
 
@@ -59,6 +60,47 @@ TEST(Harness, SeesWrongResults) {
     options.tolerance = 1e-5;
     options.error_word = 1;
     EXPECT_NE(failures_of(run).find("error word"), std::string::npos);
+}
+
+/// A tactic of the family of reductions with a parameter that its launches depend on where `reads`
+/// says so.
+struct Shared {
+    static constexpr std::string_view pattern = "shared_{kib}";
+    int kib = 0;
+    template <class Self, class F>
+    static void fields(Self& self, F&& field) {
+        field("kib", self.kib);
+    }
+};
+
+template <bool reads>
+kernels::Family reductions() {
+    kernels::Family f = kernels::family_of("reduce");
+    f.tactics = [](const kernels::Problem&) {
+        return std::vector<kernels::Tactic>{kernels::make_tactic(Shared{0}, 1),
+                                            kernels::make_tactic(Shared{2}, 1)};
+    };
+    f.emit = [](const kernels::Problem& p, const kernels::Tactic& t) {
+        const kernels::Family& real = kernels::family_of("reduce");
+        kernels::Emitted out = real.emit(p, real.tactics(p).front());
+        out.launches.front().shared += reads ? int64_t{t.as<Shared>()->kib} * 1024 : 0;
+        return out;
+    };
+    return f;
+}
+
+TEST(Harness, SeesParametersThatNothingReads) {
+    kernels::Family read = reductions<true>();
+    kernels::Family unread = reductions<false>();
+    FamilyOptions options;
+    options.symbols = {{"N", 77}};
+    options.made = &read;
+    auto run = [&options] { sweep(row_sums(), options); };
+    EXPECT_EQ(failures_of(run), "");
+    options.made = &unread;
+    EXPECT_NE(failures_of(run).find("tactics 'shared_0' and 'shared_2' launch the same: is a "
+                                    "parameter not read?"),
+              std::string::npos);
 }
 
 TEST(Harness, SaysWhatItCannotRun) {
