@@ -373,9 +373,12 @@ std::optional<Values> Carry::replaced(Rewriter& r, const Node& n, std::span<cons
 } // namespace
 
 Pass carry_moments(const KernelSet& kernels) {
-    return {"carry_moments", "kernels store the statistics of rows for the norms behind them",
-            [&kernels](const Graph& g, const PassOptions&) { return Carry(g, kernels).result(); },
-            false};
+    return {
+        .name = "carry_moments",
+        .summary = "kernels store the statistics of rows for the norms behind them",
+        .run = [&kernels](const Graph& g,
+                          const PassOptions&) { return Carry(g, kernels).result(); },
+    };
 }
 
 } // namespace ingot::plan

@@ -97,9 +97,12 @@ Graph dequantised(const Graph& g) {
 } // namespace
 
 Pass dequantized_constants(const KernelSet&) {
-    return {"dequantized_constants",
-            "constants that are dequantised become floats, up to 1 GiB of them",
-            [](const Graph& g, const PassOptions&) { return dequantised(g); }, false, true};
+    return {
+        .name = "dequantized_constants",
+        .summary = "constants that are dequantised become floats, up to 1 GiB of them",
+        .run = [](const Graph& g, const PassOptions&) { return dequantised(g); },
+        .handles_bodies = true,
+    };
 }
 
 } // namespace ingot::plan

@@ -25,9 +25,13 @@ Graph expanded(const Graph& g, const KernelSet& kernels) {
 } // namespace
 
 Pass expand(const KernelSet& kernels) {
-    return {"expand", "composites that no kernel accepts become primitives",
-            [&kernels](const Graph& g, const PassOptions&) { return expanded(g, kernels); }, true,
-            true};
+    return {
+        .name = "expand",
+        .summary = "composites that no kernel accepts become primitives",
+        .run = [&kernels](const Graph& g, const PassOptions&) { return expanded(g, kernels); },
+        .structural = true,
+        .handles_bodies = true,
+    };
 }
 
 } // namespace ingot::plan

@@ -88,8 +88,12 @@ Graph fused(const Graph& g, const KernelSet& kernels) {
 } // namespace
 
 Pass fuse_epilogues(const KernelSet& kernels) {
-    return {"fuse_epilogues", "maps become part of the kernels that produce their operands",
-            [&kernels](const Graph& g, const PassOptions&) { return fused(g, kernels); }, true};
+    return {
+        .name = "fuse_epilogues",
+        .summary = "maps become part of the kernels that produce their operands",
+        .run = [&kernels](const Graph& g, const PassOptions&) { return fused(g, kernels); },
+        .structural = true,
+    };
 }
 
 } // namespace ingot::plan

@@ -255,8 +255,12 @@ Graph fused(const Graph& g, const KernelSet& kernels) {
 } // namespace
 
 Pass fuse_halves(const KernelSet& kernels) {
-    return {"fuse_halves", "maps of the halves of a product become part of its kernel",
-            [&kernels](const Graph& g, const PassOptions&) { return fused(g, kernels); }, true};
+    return {
+        .name = "fuse_halves",
+        .summary = "maps of the halves of a product become part of its kernel",
+        .run = [&kernels](const Graph& g, const PassOptions&) { return fused(g, kernels); },
+        .structural = true,
+    };
 }
 
 } // namespace ingot::plan

@@ -202,8 +202,11 @@ Graph fused(const Graph& g) {
 } // namespace
 
 Pass fuse_maps(const KernelSet&) {
-    return {"fuse_maps", "maps become part of the maps that read them",
-            [](const Graph& g, const PassOptions&) { return fused(g); }, false};
+    return {
+        .name = "fuse_maps",
+        .summary = "maps become part of the maps that read them",
+        .run = [](const Graph& g, const PassOptions&) { return fused(g); },
+    };
 }
 
 } // namespace ingot::plan

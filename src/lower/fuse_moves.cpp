@@ -206,8 +206,12 @@ Graph fused(const Graph& g, const KernelSet& kernels) {
 } // namespace
 
 Pass fuse_moves(const KernelSet& kernels) {
-    return {"fuse_moves", "reshapes and permutes become part of rolls and of maps that read them",
-            [&kernels](const Graph& g, const PassOptions&) { return fused(g, kernels); }, true};
+    return {
+        .name = "fuse_moves",
+        .summary = "reshapes and permutes become part of rolls and of maps that read them",
+        .run = [&kernels](const Graph& g, const PassOptions&) { return fused(g, kernels); },
+        .structural = true,
+    };
 }
 
 } // namespace ingot::plan

@@ -109,8 +109,11 @@ Graph fused(const Graph& g, const KernelSet& kernels) {
 } // namespace
 
 Pass fuse_norms(const KernelSet& kernels) {
-    return {"fuse_norms", "layer norms become part of the only product that reads them",
-            [&kernels](const Graph& g, const PassOptions&) { return fused(g, kernels); }, false};
+    return {
+        .name = "fuse_norms",
+        .summary = "layer norms become part of the only product that reads them",
+        .run = [&kernels](const Graph& g, const PassOptions&) { return fused(g, kernels); },
+    };
 }
 
 } // namespace ingot::plan

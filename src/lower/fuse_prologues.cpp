@@ -192,8 +192,12 @@ Graph fused(const Graph& g, const KernelSet& kernels) {
 } // namespace
 
 Pass fuse_prologues(const KernelSet& kernels) {
-    return {"fuse_prologues", "casts and norms become part of the kernels that read them",
-            [&kernels](const Graph& g, const PassOptions&) { return fused(g, kernels); }, true};
+    return {
+        .name = "fuse_prologues",
+        .summary = "casts and norms become part of the kernels that read them",
+        .run = [&kernels](const Graph& g, const PassOptions&) { return fused(g, kernels); },
+        .structural = true,
+    };
 }
 
 } // namespace ingot::plan

@@ -73,9 +73,11 @@ std::optional<Values> gather(Rewriter& r, const Node& n, std::span<const Value> 
 } // namespace
 
 Pass gather_patches(const KernelSet&) {
-    return {"gather_patches", "convolutions over windows side by side become products of patches",
-            [](const Graph& g, const PassOptions&) { return dead_code(rewrite(g, gather)); },
-            false};
+    return {
+        .name = "gather_patches",
+        .summary = "convolutions over windows side by side become products of patches",
+        .run = [](const Graph& g, const PassOptions&) { return dead_code(rewrite(g, gather)); },
+    };
 }
 
 } // namespace ingot::plan

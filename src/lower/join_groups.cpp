@@ -66,8 +66,11 @@ std::optional<Values> join(Rewriter& r, const Node& n, std::span<const Value> in
 } // namespace
 
 Pass join_groups(const KernelSet&) {
-    return {"join_groups", "narrow groups of a convolution become wider ones with zeros between",
-            [](const Graph& g, const PassOptions&) { return dead_code(rewrite(g, join)); }, false};
+    return {
+        .name = "join_groups",
+        .summary = "narrow groups of a convolution become wider ones with zeros between",
+        .run = [](const Graph& g, const PassOptions&) { return dead_code(rewrite(g, join)); },
+    };
 }
 
 } // namespace ingot::plan

@@ -176,8 +176,12 @@ Graph lifted(const Graph& g) {
 } // namespace
 
 Pass lift_maps(const KernelSet&) {
-    return {"lift_maps", "maps move before the views that part them from a kernel",
-            [](const Graph& g, const PassOptions&) { return lifted(g); }, true};
+    return {
+        .name = "lift_maps",
+        .summary = "maps move before the views that part them from a kernel",
+        .run = [](const Graph& g, const PassOptions&) { return lifted(g); },
+        .structural = true,
+    };
 }
 
 } // namespace ingot::plan

@@ -329,8 +329,12 @@ Graph merged(const Graph& g) {
 } // namespace
 
 Pass merge_dots(const KernelSet&) {
-    return {"merge_dots", "products of one operand with several constants become one",
-            [](const Graph& g, const PassOptions&) { return merged(g); }, true};
+    return {
+        .name = "merge_dots",
+        .summary = "products of one operand with several constants become one",
+        .run = [](const Graph& g, const PassOptions&) { return merged(g); },
+        .structural = true,
+    };
 }
 
 } // namespace ingot::plan

@@ -386,8 +386,11 @@ Graph with_quantised_products(const Graph& g) {
 } // namespace
 
 Pass quantized_products(const KernelSet&) {
-    return {"quantized_products", "products of quantised operands become integer ones",
-            [](const Graph& g, const PassOptions&) { return with_quantised_products(g); }, false};
+    return {
+        .name = "quantized_products",
+        .summary = "products of quantised operands become integer ones",
+        .run = [](const Graph& g, const PassOptions&) { return with_quantised_products(g); },
+    };
 }
 
 } // namespace ingot::plan

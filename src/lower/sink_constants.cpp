@@ -76,8 +76,13 @@ Graph sunk(const Graph& g) {
 } // namespace
 
 Pass sink_constants(const KernelSet&) {
-    return {"sink_constants", "constants that bodies capture move into them",
-            [](const Graph& g, const PassOptions&) { return sunk(g); }, true, true};
+    return {
+        .name = "sink_constants",
+        .summary = "constants that bodies capture move into them",
+        .run = [](const Graph& g, const PassOptions&) { return sunk(g); },
+        .structural = true,
+        .handles_bodies = true,
+    };
 }
 
 } // namespace ingot::plan

@@ -4,8 +4,11 @@
 
 namespace ingot::passes {
 
-const Pass dead_code = {"dead_code", "remove nodes that nothing uses",
-                        [](const Graph& g, const PassOptions&) { return ingot::dead_code(g); },
-                        true};
+const Pass dead_code = {
+    .name = "dead_code",
+    .summary = "remove nodes that nothing uses",
+    .run = [](const Graph& g, const PassOptions&) { return ingot::dead_code(g); },
+    .structural = true,
+};
 
 } // namespace ingot::passes

@@ -8,17 +8,20 @@
 namespace ingot::passes {
 
 const Pass drop_fences = {
-    "drop_fences", "remove the fences that held types",
-    [](const Graph& g, const PassOptions&) {
-        bool any = std::any_of(g.nodes().begin(), g.nodes().end(),
-                               [](const Node& n) { return n.is(ops::fence_def); });
-        return any ? rewrite(g,
-                             [](Rewriter&, const Node& n, std::span<const Value> in) {
-                                 return n.is(ops::fence_def) ? std::optional<Values>({in[0]})
-                                                             : std::nullopt;
-                             })
-                   : g;
-    },
-    true};
+    .name = "drop_fences",
+    .summary = "remove the fences that held types",
+    .run =
+        [](const Graph& g, const PassOptions&) {
+            bool any = std::any_of(g.nodes().begin(), g.nodes().end(),
+                                   [](const Node& n) { return n.is(ops::fence_def); });
+            return any ? rewrite(g,
+                                 [](Rewriter&, const Node& n, std::span<const Value> in) {
+                                     return n.is(ops::fence_def) ? std::optional<Values>({in[0]})
+                                                                 : std::nullopt;
+                                 })
+                       : g;
+        },
+    .structural = true,
+};
 
 } // namespace ingot::passes

@@ -174,14 +174,17 @@ private:
 
 } // namespace
 
-const Pass fold_constants = {"fold_constants", "evaluate nodes that depend on constants only",
-                             [](const Graph& g, const PassOptions& options) {
-                                 Folder folder(g, options);
-                                 return rewrite(
-                                     g, [&](Rewriter& r, const Node& n, std::span<const Value> in) {
-                                         return folder(r, n, in);
-                                     });
-                             },
-                             true};
+const Pass fold_constants = {
+    .name = "fold_constants",
+    .summary = "evaluate nodes that depend on constants only",
+    .run =
+        [](const Graph& g, const PassOptions& options) {
+            Folder folder(g, options);
+            return rewrite(g, [&](Rewriter& r, const Node& n, std::span<const Value> in) {
+                return folder(r, n, in);
+            });
+        },
+    .structural = true,
+};
 
 } // namespace ingot::passes

@@ -82,11 +82,15 @@ std::optional<Values> into_pool(Site& s) {
 } // namespace
 
 const Pass fold_pads = {
-    "fold_pads", "make padding part of convolutions and pooling",
-    [](const Graph& g, const PassOptions&) {
-        static const RuleRow rows[] = {{&ops::conv_def, into_conv}, {&ops::pool_def, into_pool}};
-        return apply_rules(g, Rules(rows));
-    },
-    true};
+    .name = "fold_pads",
+    .summary = "make padding part of convolutions and pooling",
+    .run =
+        [](const Graph& g, const PassOptions&) {
+            static const RuleRow rows[] = {{&ops::conv_def, into_conv},
+                                           {&ops::pool_def, into_pool}};
+            return apply_rules(g, Rules(rows));
+        },
+    .structural = true,
+};
 
 } // namespace ingot::passes

@@ -330,11 +330,14 @@ std::optional<Values> fold(Site& s) {
 } // namespace
 
 const Pass fold_scales = {
-    "fold_scales", "fold constant scales and biases into weights",
-    [](const Graph& g, const PassOptions&) {
-        static const RuleRow rows[] = {{&map_def, fold}};
-        return apply_rules(g, Rules(rows), {&dot_def, &ops::conv_def, &ops::conv_transpose_def});
-    },
-    false};
+    .name = "fold_scales",
+    .summary = "fold constant scales and biases into weights",
+    .run =
+        [](const Graph& g, const PassOptions&) {
+            static const RuleRow rows[] = {{&map_def, fold}};
+            return apply_rules(g, Rules(rows),
+                               {&dot_def, &ops::conv_def, &ops::conv_transpose_def});
+        },
+};
 
 } // namespace ingot::passes

@@ -77,7 +77,7 @@ Graph run_pass(const Pass& pass, const Graph& g, const PassOptions& options) {
     };
     body = [&](const Graph& b) { return with_result_sizes(run(b), b); };
     return with_place([&] { return str("pass '", pass.name, "'"); },
-                      [&] { return pass.whole ? pass.run(g, options) : run(g); });
+                      [&] { return pass.handles_bodies ? pass.run(g, options) : run(g); });
 }
 
 namespace {

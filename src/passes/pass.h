@@ -27,15 +27,17 @@ struct PassOptions {
     double fold_operations = 1e8;
 };
 
+/// Made by designated initialisers, so that its promises have names: a false one breaks results.
 struct Pass {
     std::string_view name;
     std::string_view summary;
     std::function<Graph(const Graph& g, const PassOptions& options)> run;
-    /// Results are bit-equal (apart from signs of zeros); else within a tolerance.
+    /// Results stay bit-equal (apart from signs of zeros); without it, within a tolerance.
     bool structural = false;
-    /// `run` handles a graph with its bodies; else it handles one graph, and the driver first runs
-    /// it on the bodies, except those of groups (fused).
-    bool whole = false;
+    /// `run` walks the bodies of `if` and `loop` itself (rewrite_all), which rewrite() and
+    /// apply_rules() do not. Without it the driver runs it on each body, innermost first, then on
+    /// the graph. The bodies of groups (fused) are left alone.
+    bool handles_bodies = false;
 };
 
 /// Runs one pass on the bodies of a graph, innermost first, then on the graph. Errors carry the

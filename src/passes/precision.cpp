@@ -268,11 +268,14 @@ private:
 
 } // namespace
 
-const Pass precision = {"precision", "convert f32 to the 16-bit type that was asked for",
-                        [](const Graph& g, const PassOptions& options) {
-                            return options.precision ? Narrowing(g, *options.precision).run() : g;
-                        },
-                        false};
+const Pass precision = {
+    .name = "precision",
+    .summary = "convert f32 to the 16-bit type that was asked for",
+    .run =
+        [](const Graph& g, const PassOptions& options) {
+            return options.precision ? Narrowing(g, *options.precision).run() : g;
+        },
+};
 
 Pass precision_within(BeyondNarrow beyond) {
     Pass out = precision;

@@ -414,11 +414,14 @@ std::optional<Values> raise(Site& s) {
 
 } // namespace
 
-const Pass raise_attention = {"raise_attention", "recognise attention",
-                              [](const Graph& g, const PassOptions&) {
-                                  static const RuleRow rows[] = {{&dot_def, raise}};
-                                  return apply_rules(g, Rules(rows));
-                              },
-                              false};
+const Pass raise_attention = {
+    .name = "raise_attention",
+    .summary = "recognise attention",
+    .run =
+        [](const Graph& g, const PassOptions&) {
+            static const RuleRow rows[] = {{&dot_def, raise}};
+            return apply_rules(g, Rules(rows));
+        },
+};
 
 } // namespace ingot::passes

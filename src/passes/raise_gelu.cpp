@@ -138,11 +138,14 @@ std::optional<Values> raise(Site& s) {
 
 } // namespace
 
-const Pass raise_gelu = {"raise_gelu", "recognise GELU",
-                         [](const Graph& g, const PassOptions&) {
-                             static const RuleRow rows[] = {{&map_def, raise}};
-                             return apply_rules(g, Rules(rows));
-                         },
-                         false};
+const Pass raise_gelu = {
+    .name = "raise_gelu",
+    .summary = "recognise GELU",
+    .run =
+        [](const Graph& g, const PassOptions&) {
+            static const RuleRow rows[] = {{&map_def, raise}};
+            return apply_rules(g, Rules(rows));
+        },
+};
 
 } // namespace ingot::passes

@@ -357,16 +357,18 @@ std::optional<Values> bias_of_groups(Site& s) {
 
 } // namespace
 
-const Pass raise_norm = {"raise_norm", "recognise layer, RMS, group and instance normalisation",
-                         [](const Graph& g, const PassOptions&) {
-                             static const RuleRow rows[] = {{&map_def, raise_core},
-                                                            {&map_def, into_layer_norm},
-                                                            {&map_def, scale_of_groups},
-                                                            {&map_def, bias_of_groups}};
-                             return apply_rules(
-                                 g, Rules(rows),
-                                 {&reduce_def, &ops::layer_norm_def, &ops::group_norm_def});
-                         },
-                         false};
+const Pass raise_norm = {
+    .name = "raise_norm",
+    .summary = "recognise layer, RMS, group and instance normalisation",
+    .run =
+        [](const Graph& g, const PassOptions&) {
+            static const RuleRow rows[] = {{&map_def, raise_core},
+                                           {&map_def, into_layer_norm},
+                                           {&map_def, scale_of_groups},
+                                           {&map_def, bias_of_groups}};
+            return apply_rules(g, Rules(rows),
+                               {&reduce_def, &ops::layer_norm_def, &ops::group_norm_def});
+        },
+};
 
 } // namespace ingot::passes

@@ -320,11 +320,14 @@ bool may_quantise(const Graph& g) {
 } // namespace
 
 const Pass raise_quantization = {
-    "raise_quantization", "recognise quantisation and its inverse",
-    [](const Graph& g, const PassOptions&) {
-        static const RuleRow rows[] = {{&map_def, raise_quantize}, {&map_def, raise_dequantize}};
-        return may_quantise(g) ? apply_rules(g, Rules(rows)) : ingot::dead_code(g);
-    },
-    false};
+    .name = "raise_quantization",
+    .summary = "recognise quantisation and its inverse",
+    .run =
+        [](const Graph& g, const PassOptions&) {
+            static const RuleRow rows[] = {{&map_def, raise_quantize},
+                                           {&map_def, raise_dequantize}};
+            return may_quantise(g) ? apply_rules(g, Rules(rows)) : ingot::dead_code(g);
+        },
+};
 
 } // namespace ingot::passes

@@ -79,11 +79,15 @@ std::optional<Values> roll_of_roll(Site& s) {
 } // namespace
 
 const Pass raise_roll = {
-    "raise_roll", "recognise rolls",
-    [](const Graph& g, const PassOptions&) {
-        static const RuleRow rows[] = {{&concat_def, joined_parts}, {&ops::roll_def, roll_of_roll}};
-        return apply_rules(g, Rules(rows));
-    },
-    true};
+    .name = "raise_roll",
+    .summary = "recognise rolls",
+    .run =
+        [](const Graph& g, const PassOptions&) {
+            static const RuleRow rows[] = {{&concat_def, joined_parts},
+                                           {&ops::roll_def, roll_of_roll}};
+            return apply_rules(g, Rules(rows));
+        },
+    .structural = true,
+};
 
 } // namespace ingot::passes

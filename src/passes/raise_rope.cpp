@@ -381,13 +381,16 @@ std::optional<Values> joined_spelling(Site& s) {
 
 } // namespace
 
-const Pass raise_rope = {"raise_rope", "recognise rotary embeddings",
-                         [](const Graph& g, const PassOptions&) {
-                             static const RuleRow rows[] = {{&map_def, sum_spelling},
-                                                            {&concat_def, joined_spelling},
-                                                            {&reshape_def, joined_spelling}};
-                             return apply_rules(g, Rules(rows), {&concat_def});
-                         },
-                         false};
+const Pass raise_rope = {
+    .name = "raise_rope",
+    .summary = "recognise rotary embeddings",
+    .run =
+        [](const Graph& g, const PassOptions&) {
+            static const RuleRow rows[] = {{&map_def, sum_spelling},
+                                           {&concat_def, joined_spelling},
+                                           {&reshape_def, joined_spelling}};
+            return apply_rules(g, Rules(rows), {&concat_def});
+        },
+};
 
 } // namespace ingot::passes

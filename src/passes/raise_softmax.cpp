@@ -140,11 +140,13 @@ std::optional<Values> log_of_softmax(Site& s) {
 } // namespace
 
 const Pass raise_softmax = {
-    "raise_softmax", "recognise softmax and its logarithm",
-    [](const Graph& g, const PassOptions&) {
-        static const RuleRow rows[] = {{&map_def, log_of_softmax}, {&map_def, raise}};
-        return apply_rules(g, Rules(rows), {&reduce_def, &ops::softmax_def});
-    },
-    false};
+    .name = "raise_softmax",
+    .summary = "recognise softmax and its logarithm",
+    .run =
+        [](const Graph& g, const PassOptions&) {
+            static const RuleRow rows[] = {{&map_def, log_of_softmax}, {&map_def, raise}};
+            return apply_rules(g, Rules(rows), {&reduce_def, &ops::softmax_def});
+        },
+};
 
 } // namespace ingot::passes

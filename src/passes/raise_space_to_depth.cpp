@@ -122,11 +122,15 @@ std::optional<Values> raise(Site& s) {
 
 } // namespace
 
-const Pass raise_space_to_depth = {"raise_space_to_depth", "recognise merged patches",
-                                   [](const Graph& g, const PassOptions&) {
-                                       static const RuleRow rows[] = {{&concat_def, raise}};
-                                       return apply_rules(g, Rules(rows));
-                                   },
-                                   true};
+const Pass raise_space_to_depth = {
+    .name = "raise_space_to_depth",
+    .summary = "recognise merged patches",
+    .run =
+        [](const Graph& g, const PassOptions&) {
+            static const RuleRow rows[] = {{&concat_def, raise}};
+            return apply_rules(g, Rules(rows));
+        },
+    .structural = true,
+};
 
 } // namespace ingot::passes

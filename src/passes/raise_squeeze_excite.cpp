@@ -284,11 +284,13 @@ std::optional<Values> raise(Site& s) {
 } // namespace
 
 const Pass raise_squeeze_excite = {
-    "raise_squeeze_excite", "recognise squeeze-and-excite",
-    [](const Graph& g, const PassOptions&) {
-        static const RuleRow rows[] = {{&map_def, raise}};
-        return apply_rules(g, Rules(rows), {&ops::conv_def, &dot_def});
-    },
-    false};
+    .name = "raise_squeeze_excite",
+    .summary = "recognise squeeze-and-excite",
+    .run =
+        [](const Graph& g, const PassOptions&) {
+            static const RuleRow rows[] = {{&map_def, raise}};
+            return apply_rules(g, Rules(rows), {&ops::conv_def, &dot_def});
+        },
+};
 
 } // namespace ingot::passes

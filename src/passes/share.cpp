@@ -171,14 +171,17 @@ private:
 
 } // namespace
 
-const Pass share = {"share", "merge equal nodes and equal constants",
-                    [](const Graph& g, const PassOptions&) {
-                        Sharer sharer(g);
-                        return rewrite(g,
-                                       [&](Rewriter& r, const Node& n, std::span<const Value> in) {
-                                           return sharer(r, n, in);
-                                       });
-                    },
-                    true};
+const Pass share = {
+    .name = "share",
+    .summary = "merge equal nodes and equal constants",
+    .run =
+        [](const Graph& g, const PassOptions&) {
+            Sharer sharer(g);
+            return rewrite(g, [&](Rewriter& r, const Node& n, std::span<const Value> in) {
+                return sharer(r, n, in);
+            });
+        },
+    .structural = true,
+};
 
 } // namespace ingot::passes

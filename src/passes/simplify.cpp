@@ -13,7 +13,11 @@ Graph simplified(const Graph& g) {
     return apply_rules(g, all);
 }
 
-const Pass simplify = {"simplify", "remove and merge nodes by local identities",
-                       [](const Graph& g, const PassOptions&) { return simplified(g); }, true};
+const Pass simplify = {
+    .name = "simplify",
+    .summary = "remove and merge nodes by local identities",
+    .run = [](const Graph& g, const PassOptions&) { return simplified(g); },
+    .structural = true,
+};
 
 } // namespace ingot::passes

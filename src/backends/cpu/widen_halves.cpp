@@ -214,8 +214,12 @@ Graph widened(const Graph& g) {
 } // namespace
 
 Pass widen_halves(const KernelSet&) {
-    return {"widen_halves", "f16 and bf16 between nodes become f32",
-            [](const Graph& g, const PassOptions&) { return widened(g); }, false, true};
+    return {
+        .name = "widen_halves",
+        .summary = "f16 and bf16 between nodes become f32",
+        .run = [](const Graph& g, const PassOptions&) { return widened(g); },
+        .handles_bodies = true,
+    };
 }
 
 } // namespace ingot::plan
