@@ -8,8 +8,11 @@
 namespace ingot {
 
 bool writes_goldens();
-/// "" where the file (its path below the checkout) holds the text, or was just written; else the
-/// first line that differs.
+/// "" for equal texts, else the lines between the first and the last that differ, the first ones of
+/// many.
+std::string line_difference(const std::string& expected, const std::string& got);
+/// "" where the file (its path below the checkout) holds the text, or was just written; else what
+/// writes it, and the lines that differ.
 std::string golden_difference(const std::string& path, const std::string& text);
 
 } // namespace ingot

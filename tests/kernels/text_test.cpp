@@ -3,7 +3,7 @@
 // INGOT_WRITE_GOLDENS=1 writes them. Device files (.cuh) are named, not copied.
 #include "base/error.h"
 #include "base/text.h"
-#include "golden.h"
+#include "expect_golden.h"
 #include "kernels/group_run.h"
 #include "ops/op_case.h"
 #include "source_dir.h"
@@ -162,8 +162,7 @@ TEST(KernelText, IsAsInTheGoldens) {
     for (const KernelCase& k : cases) {
         SCOPED_TRACE(k.name);
         try {
-            std::string path = str("tests/kernels/texts/", k.name, ".txt");
-            EXPECT_EQ(golden_difference(path, case_text(k)), "");
+            expect_golden(str("tests/kernels/texts/", k.name, ".txt"), case_text(k));
         } catch (const Error& e) {
             ADD_FAILURE() << e.what();
         }

@@ -7,7 +7,7 @@
 #include "backends/cuda/options.h"
 #include "emulator/emulated_gpu.h"
 #include "engine/engine.h"
-#include "golden.h"
+#include "expect_golden.h"
 #include "ops/evaluator.h"
 #include "passes/difference.h"
 #include "plan/models.h"
@@ -59,10 +59,8 @@ TEST_P(PlanText, IsAsListedAndTheRunIsRight) {
         for (size_t i = 0; i < got.size(); ++i) {
             EXPECT_EQ(difference(want[i], got[i], 1e-5), "") << "output " << i;
         }
-        EXPECT_EQ(golden_difference("tests/plan/texts/" + m.name + "." +
-                                        std::string(backend->name()) + ".txt",
-                                    context.execution().plan_text()),
-                  "");
+        expect_golden(str("tests/plan/texts/", m.name, ".", backend->name(), ".txt"),
+                      context.execution().plan_text());
     }
 }
 
