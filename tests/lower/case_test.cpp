@@ -49,6 +49,12 @@ TEST_P(LoweringCases, GiveTheGraphsThatTheySay) {
                      [](const PassCase& c) -> const Pass& { return pass_for(GetParam(), c); });
 }
 
+TEST_P(LoweringCases, GiveTheSameInBranches) {
+    check_cases_in_branches("lower", GetParam(), [](const PassCase& c) -> const Pass& {
+        return pass_for(GetParam(), c);
+    });
+}
+
 INSTANTIATE_TEST_SUITE_P(Lowering, LoweringCases, testing::ValuesIn(case_files("lower")),
                          [](const auto& p) { return p.param; });
 
@@ -64,6 +70,8 @@ TEST(Lowering, EveryPassHasCases) {
             EXPECT_TRUE(std::any_of(cases.begin(), cases.end(),
                                     [](const PassCase& c) { return c.after != "unchanged\n"; }))
                 << p.name << ".case has no graph that the pass changes";
+            EXPECT_TRUE(std::any_of(cases.begin(), cases.end(), is_near_miss))
+                << p.name << ".case has no near-miss, whose title begins with 'not: '";
             EXPECT_FALSE(p.summary.empty()) << p.name;
         }
     }

@@ -24,6 +24,10 @@ std::filesystem::path path_of(const std::string& folder) {
     return std::filesystem::path(source_dir()) / "tests" / folder;
 }
 
+std::string place_of(const std::string& folder, const std::string& pass, const PassCase& c) {
+    return str("tests/", folder, "/", pass, ".case, '", c.title, "'");
+}
+
 /// `head` receives the text before the first case (comments).
 std::vector<PassCase> read(const std::filesystem::path& path, std::string& head) {
     std::ifstream file(path);
@@ -107,30 +111,121 @@ void expect_same_results(const Graph& before, const Graph& after, double toleran
     }
 }
 
-void check(const Pass& pass, PassCase& c, bool idempotent) {
-    PassOptions options;
-    double tolerance = pass.structural ? 0 : 1e-4;
-    if (c.title.ends_with("[f16]") || c.title.ends_with("[bf16]")) {
-        options.precision = c.title.ends_with("[bf16]") ? DType::BF16 : DType::F16;
-        tolerance = options.precision == DType::BF16 ? 0.1 : 0.02;
+constexpr std::string_view unchanged = "unchanged\n";
+
+std::string expected_text(const PassCase& c, const Graph& before) {
+    return c.after == unchanged ? printed(before)
+                                : with_place([] { return std::string("the graph after"); },
+                                             [&] { return printed(parsed(c.after)); });
+}
+
+/// The problem of the graph that the pass gave; "" when there is none. Writes it where goldens are
+/// written and the title allows it.
+std::string compare(PassCase& c, const Graph& before, const std::string& got) {
+    std::string was = printed(before);
+    if (is_near_miss(c) && got != was) {
+        return str("the pass changes a near-miss, which must stay 'unchanged':\n",
+                   line_difference(was, got));
     }
-    Graph before = parsed(c.before);
-    verify(before);
-    Graph after = run_pass(pass, before, options);
+    if (writes_goldens()) {
+        c.after = got == was ? std::string(unchanged) : got;
+    }
+    if (c.after.empty()) {
+        return "nothing stands behind '---': INGOT_WRITE_GOLDENS=1 writes it";
+    }
+    if (!is_near_miss(c) && c.after == unchanged) {
+        return "it stays 'unchanged', so its title begins with 'not: '";
+    }
+    std::string expected = expected_text(c, before);
+    return got == expected ? ""
+                           : str("the graph after is another one; where it is right, "
+                                 "INGOT_WRITE_GOLDENS=1 writes it\n",
+                                 line_difference(expected, got));
+}
+
+struct Setting {
+    PassOptions options;
+    double tolerance = 0;
+};
+
+Setting setting_of(const Pass& pass, const PassCase& c) {
+    Setting out{{}, pass.structural ? 0 : 1e-4};
+    if (c.title.ends_with("[bf16]")) {
+        out.options.precision = DType::BF16;
+        out.tolerance = 0.1;
+    } else if (c.title.ends_with("[f16]")) {
+        out.options.precision = DType::F16;
+        out.tolerance = 0.02;
+    }
+    return out;
+}
+
+Graph graph_before(const PassCase& c) {
+    return with_place([] { return std::string("the graph before"); },
+                      [&] {
+                          Graph g = parsed(c.before);
+                          verify(g);
+                          return g;
+                      });
+}
+
+void check(const std::string& where, const Pass& pass, PassCase& c, bool idempotent) {
+    Setting s = setting_of(pass, c);
+    Graph before = graph_before(c);
+    Graph after = run_pass(pass, before, s.options);
     verify(after);
     std::string text = printed(after);
-    bool unchanged = text == printed(before);
-    if (writes_goldens()) {
-        c.after = unchanged ? "unchanged\n" : text;
+    std::string problem = compare(c, before, text);
+    if (!problem.empty()) {
+        ADD_FAILURE() << where << ": " << problem;
     }
-    EXPECT_EQ(text, c.after == "unchanged\n" ? printed(before) : printed(parsed(c.after)));
     if (idempotent) {
-        EXPECT_EQ(printed(run_pass(pass, after, options)), text) << "not idempotent";
+        std::string again = printed(run_pass(pass, after, s.options));
+        EXPECT_EQ(line_difference(text, again), "") << where << ": not idempotent";
     }
-    expect_same_results(before, after, tolerance);
+    expect_same_results(before, after, s.tolerance);
+}
+
+/// An `if` on a new input, both branches of which are the graph.
+Graph in_branches(const Graph& g) {
+    Graph out = g.sibling("outer");
+    Values in = {out.add_input("condition", {DType::Bool, {}})};
+    for (size_t i = 0; i < g.inputs().size(); ++i) {
+        in.push_back(out.add_input(str("input", i), g.type(g.inputs()[i])));
+    }
+    auto body = std::make_shared<const Graph>(g);
+    If branches{body, body, {}};
+    SymbolSet known = input_symbols(g);
+    for (Value v : g.outputs()) {
+        for (const Dim& d : g.type(v).dims) {
+            SymbolSet named;
+            d.collect_symbols(named);
+            bool outside = std::includes(known.begin(), known.end(), named.begin(), named.end());
+            branches.symbols.push_back(outside ? d : out.fresh_symbol());
+        }
+    }
+    Values results = out.add(if_def, branches, in);
+    for (size_t i = 0; i < results.size(); ++i) {
+        out.add_output(g.output_names()[i], results[i]);
+    }
+    return out;
+}
+
+/// The text of the then branch of the graph's only `if`.
+std::string branch_text(const Graph& g) {
+    for (const Node& n : g.nodes()) {
+        if (n.is(if_def)) {
+            return printed(*n.as<If>().then_body);
+        }
+    }
+    return "no if\n";
 }
 
 } // namespace
+
+bool is_near_miss(const PassCase& c) {
+    return c.title.starts_with("not: ");
+}
 
 std::vector<std::string> case_files(const std::string& folder) {
     std::vector<std::string> out;
@@ -149,17 +244,45 @@ std::vector<PassCase> read_pass_cases(const std::string& folder, const std::stri
 }
 
 void check_pass_cases(const std::string& folder, const std::string& pass, bool idempotent,
-                      const std::function<const Pass&(const PassCase&)>& find) {
+                      const FindPass& find) {
     std::filesystem::path path = path_of(folder) / (pass + ".case");
     std::string head;
     std::vector<PassCase> cases = read(path, head);
     ASSERT_FALSE(cases.empty());
     for (PassCase& c : cases) {
-        SCOPED_TRACE(c.title);
-        check(find(c), c, idempotent);
+        std::string where = place_of(folder, pass, c);
+        SCOPED_TRACE(where);
+        try {
+            check(where, find(c), c, idempotent);
+        } catch (const Error& e) {
+            ADD_FAILURE() << where << ": " << e.what();
+        }
     }
     if (writes_goldens()) {
         write(path, head, cases);
+    }
+}
+
+void check_cases_in_branches(const std::string& folder, const std::string& pass,
+                             const FindPass& find, const std::set<std::string>& others) {
+    for (const PassCase& c : read_pass_cases(folder, pass)) {
+        std::string where = place_of(folder, pass, c);
+        try {
+            const Pass& p = find(c);
+            Graph before = graph_before(c);
+            std::string expected = expected_text(c, before);
+            std::string got =
+                branch_text(run_pass(p, in_branches(before), setting_of(p, c).options));
+            bool differs = others.contains(c.title);
+            EXPECT_TRUE(!differs || got != expected) << where << ": the same in a branch after all";
+            if (got != expected && !differs) {
+                ADD_FAILURE() << where << ": the pass does not do the same in a branch of an 'if'; "
+                              << "does it say 'handles_bodies' without handling them?\n"
+                              << line_difference(expected, got);
+            }
+        } catch (const Error& e) {
+            ADD_FAILURE() << where << ": in a branch of an 'if': " << e.what();
+        }
     }
 }
 
