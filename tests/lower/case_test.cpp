@@ -19,6 +19,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iostream>
 #include <map>
 #include <set>
 
@@ -99,7 +100,8 @@ std::optional<std::vector<Tensor>> run(const Graph& g, const std::vector<Tensor>
     }
 }
 
-// Each pass sees the output of earlier ones, and every one changes some graph.
+// Each pass sees the output of earlier ones. Random graphs have the patterns of some passes only:
+// the others are printed, and have their cases alone.
 TEST_P(LoweringLists, RandomGraphsKeepTheirResults) {
     std::map<std::string_view, int> changed;
     for (uint64_t seed = 0; seed < 120; ++seed) {
@@ -129,9 +131,15 @@ TEST_P(LoweringLists, RandomGraphsKeepTheirResults) {
             now = std::move(next);
         }
     }
-    EXPECT_GT(changed["expand"], 0);
-    EXPECT_GT(changed["fuse_maps"], 0);
-    EXPECT_GT(changed["fuse_epilogues"], 0);
+    for (std::string_view pass : {"expand", "fuse_maps", "fuse_epilogues"}) {
+        EXPECT_GT(changed[pass], 0) << pass;
+    }
+    std::string idle;
+    for (const auto& [pass, count] : changed) {
+        idle += count == 0 ? str(' ', pass) : "";
+    }
+    std::cout << "[   IDLE   ] passes that changed no graph:" << (idle.empty() ? " none" : idle)
+              << "\n";
 }
 
 Graph chain() {
