@@ -32,6 +32,7 @@ TSAN_BUILD = BUILD / "tsan"
 LOGS = BUILD / "logs"
 SHOWN_LINES = 80  # of the log of a failed stage
 GOOD_LINES = 6  # of a passed one
+SHOWN_WORDS = 24  # of a command
 FAILURE_LINES = 25  # of a failed C++ test
 CORES = len(os.sched_getaffinity(0))
 NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
@@ -52,9 +53,17 @@ class Counts:
         self.skipped += other.skipped
 
 
+def short_form(command):
+    """A command's line for a log: of many words, the first ones and how many follow."""
+    shown = list(map(str, command))
+    if len(shown) > SHOWN_WORDS:
+        shown[SHOWN_WORDS:] = [f"... ({len(shown) - SHOWN_WORDS} more)"]
+    return " ".join(shown)
+
+
 def run(log, command, **options):
     """Runs a command into `log`; its exit code."""
-    print("$", *command, file=log, flush=True)
+    print("$", short_form(command), file=log, flush=True)
     return subprocess.run(list(map(str, command)), stdout=log, stderr=subprocess.STDOUT, cwd=ROOT,
                           check=False, **options).returncode
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/run_tests.py: a failed C++ program's tests stand at the end of the stage's log."""
+"""tools/run_tests.py: a failed C++ program's tests stand at the end of the stage's log, which shows
+commands in short."""
 import pathlib
 import sys
 
@@ -41,3 +42,13 @@ def test_a_program_that_died_shows_its_last_lines():
 
 def test_what_is_not_there_has_no_failures():
     assert failures_of("ops") == []
+
+
+def test_a_log_shows_long_commands_in_short(tmp_path):
+    names = [f"a{i}.cpp" for i in range(1000)]
+    with open(tmp_path / "log", "w", encoding="utf-8") as log:
+        assert run_tests.run(log, ["true", *names]) == 0
+        assert run_tests.run(log, ["echo", "all", tmp_path]) == 0
+    long, *short = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
+    assert long.startswith("$ true a0.cpp a1.cpp ") and long.endswith(" a22.cpp ... (977 more)")
+    assert short == [f"$ echo all {tmp_path}", f"all {tmp_path}"]
