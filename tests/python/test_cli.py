@@ -173,6 +173,14 @@ def test_misuse_is_explained(arguments, told, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [], "a failed command left files behind"
 
 
+@pytest.mark.parametrize("arguments", [(), ("build",), ("trtexec",), ("perf-test",)])
+def test_the_command_help_prints_what_the_option_does(arguments):
+    text = ingot.call("help", *arguments)
+    assert text == ingot.call(*arguments, "--help")
+    assert "inspect" in text if not arguments else "--" in text
+    assert fails("help", "biuld") == fails("biuld", "--help")
+
+
 def test_inputs_of_the_wrong_type_or_shape_are_refused(engine, tmp_path):
     np.save(tmp_path / "f64.npy", np.zeros((1, 1, 8, 8)))
     np.save(tmp_path / "big.npy", np.zeros((10, 1, 8, 8), np.float32))

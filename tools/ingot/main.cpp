@@ -100,6 +100,17 @@ bool is_perf_test(std::string_view name) {
     return name == "perf-test" || name == "onnxruntime_perf_test";
 }
 
+int parse_and_run(int argc, char** argv);
+
+/// ingot help [COMMAND]: what --help prints.
+int help(int argc, char** argv) {
+    std::string option = "--help";
+    std::vector<char*> words(argv, argv + std::min(argc, 3));
+    words.erase(words.begin() + 1);
+    words.push_back(option.data());
+    return parse_and_run(static_cast<int>(words.size()), words.data());
+}
+
 int parse_and_run(int argc, char** argv) {
     if (print_page(argc, argv)) {
         return 0;
@@ -108,6 +119,9 @@ int parse_and_run(int argc, char** argv) {
     std::string called = argc > 0 ? words[0].substr(words[0].rfind('/') + 1) : std::string();
     if (is_trtexec(called)) {
         return trtexec(called, std::span(words).subspan(1));
+    }
+    if (argc > 1 && words[1] == "help" && !is_perf_test(called)) {
+        return help(argc, argv);
     }
     if (argc > 1 && is_trtexec(words[1])) {
         return trtexec(words[1], std::span(words).subspan(2));
