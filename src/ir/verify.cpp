@@ -5,6 +5,8 @@
 #include "ir/infer.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 
 namespace ingot {
 
@@ -144,6 +146,14 @@ void verify_names(const Graph& g, ErrorCode code) {
     InferredTypes known;
     std::vector<Type> operands;
     Verifier{code, false, &known, &operands}.graph(g, {}, 0);
+}
+
+bool is_always_verified() {
+    static const bool always = [] {
+        const char* v = std::getenv("INGOT_VERIFY_PASSES");
+        return v != nullptr && *v != 0 && std::string_view(v) != "0";
+    }();
+    return always;
 }
 
 } // namespace ingot

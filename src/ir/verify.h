@@ -15,4 +15,8 @@ void verify(const Graph& g, ErrorCode code = ErrorCode::Internal);
 /// The same without inferring types again: for a graph whose nodes have just been added.
 void verify_names(const Graph& g, ErrorCode code = ErrorCode::Internal);
 
+/// Whether what a pass or the planner makes is verified without being asked: the environment
+/// variable INGOT_VERIFY_PASSES is set, as tests do for all their programs.
+bool is_always_verified();
+
 } // namespace ingot

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdlib>
 #include <set>
 
 namespace ingot {
@@ -87,15 +86,6 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
     return d.count();
 }
 
-/// Tests set it for all their programs.
-bool all_are_verified() {
-    static const bool all = [] {
-        const char* v = std::getenv("INGOT_VERIFY_PASSES");
-        return v != nullptr && *v != 0 && std::string_view(v) != "0";
-    }();
-    return all;
-}
-
 } // namespace
 
 Graph run_passes(std::span<const Pass* const> list, const Graph& g,
@@ -126,7 +116,7 @@ Graph run_passes(std::span<const Pass* const> list, const Graph& g,
             now.set_live();
         }
         idle.insert(&pass);
-        if ((changed || !is_verified) && (options.verify || all_are_verified())) {
+        if ((changed || !is_verified) && (options.verify || is_always_verified())) {
             with_place([&] { return str("after pass '", pass.name, "'"); }, [&] { verify(now); });
             is_verified = true;
         }

@@ -64,7 +64,7 @@ struct CompileOptions {
     Ranges ranges = Ranges::None;
     /// Lowering passes to leave out, by name.
     std::vector<std::string> disabled_passes;
-    /// Verifies the graph after each lowering pass.
+    /// Verifies the graph after each lowering pass, and the memory of each plan.
     bool verify_passes = false;
     /// Called with the graph after each lowering pass; may be empty.
     std::function<void(std::string_view pass, const Graph&)> after_pass;

@@ -4,6 +4,7 @@
 #include "ops/primitives.h"
 #include "plan/copy.h"
 #include "plan/device.h"
+#include "plan/placement_check.h"
 #include "plan/reference.h"
 #include "plan/views.h"
 
@@ -126,24 +127,6 @@ std::unique_ptr<SegmentPlan> Planner::build() {
     number_lifetimes();
     std::erase_if(plan_->steps, [](const StepEntry& e) { return e.step == nullptr; });
     return std::move(plan_);
-}
-
-/// Renumbers lifetimes for the final list of steps; a value that lives to the end gets the number
-/// of steps.
-void Planner::number_lifetimes() {
-    std::vector<int64_t> places; // old position -> position among the remaining steps
-    for (size_t i = 0; i < plan_->steps.size(); ++i) {
-        if (plan_->steps[i].step != nullptr) {
-            places.push_back(moved_.empty() ? static_cast<int64_t>(i) : moved_[i]);
-        }
-    }
-    for (Storage& s : plan_->storages) {
-        auto first = std::lower_bound(places.begin(), places.end(), s.first);
-        auto last = std::upper_bound(places.begin(), places.end(), s.last);
-        bool ends = s.last < planned_steps_;
-        s.first = first - places.begin();
-        s.last = ends ? last - places.begin() - 1 : static_cast<int64_t>(places.size());
-    }
 }
 
 void Planner::plan_node(uint32_t index) {
@@ -485,15 +468,17 @@ void Planner::finish_arena() {
 std::unique_ptr<SegmentPlan> plan_segment(const Program& program, Device& device, int segment,
                                           Symbols symbols, const SegmentPlan* before) {
     DeviceLaunches* launches = device.parts().launches;
-    if (launches == nullptr) {
-        return Planner(program, device, segment, std::move(symbols), before).build();
+    auto build = [&] {
+        if (launches != nullptr) {
+            launches->begin_plan();
+        }
+        return Planner(program, device, segment, symbols, before).build();
+    };
+    std::unique_ptr<SegmentPlan> plan = build();
+    if (launches != nullptr && launches->settle()) {
+        plan = build();
     }
-    launches->begin_plan();
-    std::unique_ptr<SegmentPlan> plan = Planner(program, device, segment, symbols, before).build();
-    if (launches->settle()) {
-        launches->begin_plan();
-        plan = Planner(program, device, segment, std::move(symbols), before).build();
-    }
+    verify_placement(program, *plan);
     return plan;
 }
 

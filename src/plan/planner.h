@@ -28,12 +28,12 @@ private:
     void finish_copies();
     void finish_outputs();
     void finish_arena();
-    void number_lifetimes();
 
     // streamed.cpp: constants that the device does not keep
     /// The operand, or, where it is such a constant, a place that a step before fills with it.
     Operand streamed(const Operand& o);
     void place_uploads();
+    void number_lifetimes();
 
     // placement.cpp: where values go
     Shape shape_of(Value v) const;

@@ -6,6 +6,7 @@
 #include "plan/device.h"
 #include "plan/planner.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ingot::plan {
@@ -131,6 +132,24 @@ void Planner::place_uploads() {
             steps.push_back(std::move(in_order[i]));
             moved_.push_back(static_cast<int64_t>(i));
         }
+    }
+}
+
+/// Renumbers lifetimes for the final list of steps; a value that lives to the end gets the number
+/// of steps.
+void Planner::number_lifetimes() {
+    std::vector<int64_t> places; // old position -> position among the remaining steps
+    for (size_t i = 0; i < plan_->steps.size(); ++i) {
+        if (plan_->steps[i].step != nullptr) {
+            places.push_back(moved_.empty() ? static_cast<int64_t>(i) : moved_[i]);
+        }
+    }
+    for (Storage& s : plan_->storages) {
+        auto first = std::lower_bound(places.begin(), places.end(), s.first);
+        auto last = std::upper_bound(places.begin(), places.end(), s.last);
+        bool ends = s.last < planned_steps_;
+        s.first = first - places.begin();
+        s.last = ends ? last - places.begin() - 1 : static_cast<int64_t>(places.size());
     }
 }
 

@@ -2,6 +2,7 @@
 #include "plan/plan_check.h"
 
 #include "base/text.h"
+#include "plan/placement_check.h"
 
 #include <algorithm>
 #include <map>
@@ -186,6 +187,9 @@ std::string plan_fault(const Program& program, std::span<const SegmentPlan* cons
     Paper paper(program);
     try {
         for (const SegmentPlan* s : segments) {
+            if (std::string fault = placement_fault(*s); !fault.empty()) {
+                return fault;
+            }
             paper.run(*s);
         }
     } catch (const Fault& f) {
