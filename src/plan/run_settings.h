@@ -13,6 +13,14 @@
 
 namespace ingot {
 
+/// A named value that a step of a run has just written.
+struct ObservedValue {
+    std::string_view name;
+    std::string_view node; // its ONNX nodes, as in StepInfo
+    size_t step = 0;       // counts steps of the run in order
+    const Tensor& tensor;  // a row-major copy
+};
+
 /// Device memory lent by its owner; `bytes` may be 0.
 struct LentMemory {
     std::byte* data = nullptr;
@@ -28,9 +36,9 @@ struct RunSettings {
     /// A timed run waits for nothing: Execution::report_times() tells the timer, and a step lasts
     /// until the next one starts, including waits for the host.
     bool times_later = false;
-    /// Called with a row-major copy of every named value that a run computes (fused values do not
-    /// occur); may be empty. For `compare --layers`; slow.
-    std::function<void(std::string_view, const Tensor&)> observer;
+    /// Called with every named value that a run computes, in the order of steps (fused values do
+    /// not occur); may be empty. For `compare --layers`; slow.
+    std::function<void(const ObservedValue&)> observer;
     /// The compile options set the initial value.
     Ranges ranges = Ranges::None;
     /// A caller's event (as the driver has it; null for none) that enqueue() records once no

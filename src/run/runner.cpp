@@ -243,7 +243,7 @@ void Runner::run_segment(SegmentPlan& plan, const RunWatch& watch) {
         }
         run_step(plan.steps[i], context);
         if (watch.observer) {
-            observe(plan.steps[i], watch);
+            observe(plan.steps[i], steps_before(plan) + i, watch);
         }
     }
 }
@@ -333,9 +333,18 @@ static size_t reach(const Operand& o) {
     return byte_size(o.dtype, last + 1);
 }
 
-void Runner::observe(const StepEntry& entry, const RunWatch& watch) const {
+/// The number of the run's steps in segments before this one.
+size_t Runner::steps_before(const SegmentPlan& plan) const {
+    size_t n = 0;
+    for (auto i = static_cast<size_t>(plan.segment); i-- > 0;) {
+        n += chain_[i]->steps.size();
+    }
+    return n;
+}
+
+void Runner::observe(const StepEntry& entry, size_t step, const RunWatch& watch) const {
     for (const StepEntry& part : entry.parts) {
-        observe(part, watch);
+        observe(part, step, watch);
     }
     if (entry.node == nullptr || entry.kernel == "copy") {
         return;
@@ -350,7 +359,7 @@ void Runner::observe(const StepEntry& entry, const RunWatch& watch) const {
             const Tensor& there = dynamic_[static_cast<size_t>(entry.dynamic_buffers[i])];
             Tensor here = Tensor::empty(there.dtype(), there.shape());
             device_->read(here.mutable_bytes().data(), there.bytes().data(), there.bytes().size());
-            watch.observer(name, here);
+            watch.observer({name, entry.node->name, step, here});
             continue;
         }
         const Operand& from = entry.out[i];
@@ -361,7 +370,7 @@ void Runner::observe(const StepEntry& entry, const RunWatch& watch) const {
             device_->read(all.data(), buffers_[static_cast<size_t>(from.buffer)], all.size());
             copy_elements(from, all.data(), to, t.mutable_bytes().data(), program_->pool());
         }
-        watch.observer(name, t);
+        watch.observer({name, entry.node->name, step, t});
     }
 }
 

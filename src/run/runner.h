@@ -82,7 +82,8 @@ private:
     void mark_steps(const SegmentPlan& plan, const RunContext& context);
     void run_step(const StepEntry& entry, const RunContext& context);
     void run_dynamic(const StepEntry& entry, const RunContext& context);
-    void observe(const StepEntry& entry, const RunWatch& watch) const;
+    size_t steps_before(const SegmentPlan& plan) const;
+    void observe(const StepEntry& entry, size_t step, const RunWatch& watch) const;
     [[noreturn]] void fail_step(const StepEntry& entry, Status status,
                                 const ErrorText& error) const;
 

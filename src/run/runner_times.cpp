@@ -25,7 +25,7 @@ void Runner::run_timed(SegmentPlan& plan, const RunContext& context, const RunWa
             time_alone(steps[0], context, *watch.timer);
         }
         if (watch.observer) {
-            observe(steps[0], watch);
+            observe(steps[0], steps_before(plan) + (plan.steps.size() - steps.size()), watch);
         }
         steps = steps.subspan(n);
     }

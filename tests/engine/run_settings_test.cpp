@@ -65,8 +65,7 @@ TEST_F(RunSettingsOnTheCpu, OneChangeLeavesTheOthers) {
     CountedSteps timer;
     int seen = 0;
     e.change([&](RunSettings& s) { s.timer = &timer; });
-    e.change(
-        [&](RunSettings& s) { s.observer = [&](std::string_view, const Tensor&) { ++seen; }; });
+    e.change([&](RunSettings& s) { s.observer = [&](const ObservedValue&) { ++seen; }; });
     EXPECT_EQ(e.settings().timer, &timer);
     run();
     EXPECT_EQ(timer.steps, 2);

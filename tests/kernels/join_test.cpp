@@ -135,8 +135,8 @@ TEST(Join, ObserversSeeWhatEveryPartMade) {
     }
     std::map<std::string, Tensor> seen;
     execution.change([&](RunSettings& changed) {
-        changed.observer = [&seen](std::string_view name, const Tensor& t) {
-            seen.emplace(std::string(name), t);
+        changed.observer = [&seen](const ObservedValue& v) {
+            seen.emplace(std::string(v.name), v.tensor);
         };
     });
     std::vector<Tensor> out(2);

@@ -174,7 +174,7 @@ def test_compare_lists_the_layers_of_a_quantised_model(digits, tmp_path):
     assert [r.split()[0] for r in references] == ["ONNX", "float64"]
     for r in references:
         if "not run" not in r.splitlines()[0]:
-            layers = re.findall(r"ok +layer (\S+): max error", r)
+            layers = re.findall(r"ok +layer (\S+) \(node '[^']*', \S+\): max error", r)
             assert {"relu1_DequantizeLinear", "relu2_DequantizeLinear"} <= set(layers), text
     assert text.endswith("agrees\n")
 

@@ -136,6 +136,28 @@ def test_inspect_prints_the_plan(engine):
 def test_compare_agrees_with_both_references():
     text = ingot.call("compare", DIGITS, "--shapes=image:3x1x8x8", "--layers")
     assert "against float64 evaluator" in text and text.rstrip().endswith("agrees")
+    assert "first wrong" not in text and "\n  not compared, as no step writes them alone (fused or folded): " in text
+    assert "layer" not in ingot.call("compare", DIGITS, "--shapes=image:3x1x8x8"), "without --layers"
+
+
+def test_layers_are_compared_in_the_order_of_steps(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("INGOT_PYTHON", "")
+    arguments = ("compare", DIGITS, "--layers", "--atol=0", "--rtol=0", "--device=cpu")
+    text = fails(*arguments)[1]
+    steps = re.findall(r"  step \d+: \w+ '([^']*)'", ingot.call("inspect", DIGITS, "--plan"))
+    listed = re.findall(r"^  (?:ok  |FAIL) layer (\S+) \(node '([^']*)', (f32\[[\d,]+\])\): ", text, re.MULTILINE)
+    assert len(listed) >= 2 and [node for _, node, _ in listed] == [step for step in steps if step in {n for _, n, _ in listed}]
+    name, node, shape = listed[0]
+    first = re.search(r"^first wrong: layer (\S+) \(node '([^']*)', (\S+)\), (\d+) of (\d+) elements from index (\d+) on$", text,
+                      re.MULTILINE)
+    assert first and first.groups()[:3] == (name, node, shape), text
+    reference = json.loads(fails(*arguments, "--json")[1])["references"][-1]
+    layer = reference["layers"][0]
+    assert (layer["name"], layer["node"], layer["type"]) == (name, node, "f32")
+    assert (layer["wrong"], layer["elements"], layer["firstWrong"]) == tuple(int(n) for n in first.groups()[3:])
+    assert steps[layer["step"]] == node and layer["shape"][1:] and reference["firstWrong"] == first.group()
+    assert set(reference["notCompared"]).isdisjoint(entry["name"] for entry in reference["layers"])
 
 
 def test_compare_finds_a_difference(tmp_path, monkeypatch):
@@ -143,7 +165,7 @@ def test_compare_finds_a_difference(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))  # no ONNX Runtime, whose own difference would do
     monkeypatch.setenv("INGOT_PYTHON", "")
     code, text = fails("compare", DIGITS, "--atol=0", "--rtol=0")
-    assert code == 1 and "FAIL output scores" in text and text.rstrip().endswith("DIFFERS")
+    assert code == 1 and "FAIL output scores" in text and text.endswith("DIFFERS; how to find the reason: docs/inspecting.md, Wrong results\n")
 
 
 @pytest.mark.parametrize("arguments, told", [
@@ -218,6 +240,16 @@ def test_an_endless_loop_ends_at_ctrl_c(tmp_path):
     finally:
         child.kill()
     assert child.returncode == 130 and "interrupted" in text
+
+
+def test_a_run_has_written_its_lines_before_it_is_killed(tmp_path):
+    np.save(tmp_path / "go.npy", np.array(True))
+    with subprocess.Popen([str(ingot.binary()), "run", str(endless(tmp_path)), "--input", f"go={tmp_path}/go.npy"],
+                          stdout=subprocess.PIPE, text=True) as child:
+        try:
+            assert child.stdout.readline().startswith("Device: ")
+        finally:
+            child.kill()
 
 
 @pytest.mark.parametrize("command", [

@@ -63,6 +63,7 @@ test_debug_tensors: save_debug save_all_debug
 test_check_lists_every_unsupported_node: json
 test_inspect: dump_after graph layers verify_passes
 test_inspect_prints_the_plan: plan
+test_compare_agrees_with_both_references: compare_layers
 test_kernels_of_an_absent_gpu_and_of_the_cpu: kernels target time
 test_forced_tactics_and_sources: source
 test_the_page_holds_what_inspect_prints: no_compile

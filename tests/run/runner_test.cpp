@@ -254,7 +254,7 @@ TEST(Runner, TimersAndObserversSeeEveryStep) {
     RunWatch watch;
     watch.timer = &timer;
     std::set<std::string> seen;
-    watch.observer = [&seen](std::string_view name, const Tensor&) { seen.emplace(name); };
+    watch.observer = [&seen](const ObservedValue& v) { seen.emplace(v.name); };
     s.check({numbers({4, 8})}, watch);
     std::vector<std::string> kernels;
     for (const StepInfo& info : s.runner->steps()) {
@@ -281,8 +281,8 @@ TEST(Runner, ObserversSeeNamedValues) {
     Running s(g);
     Tensor seen;
     RunWatch watch;
-    watch.observer = [&seen](std::string_view name, const Tensor& t) {
-        seen = name == "weights" ? t.clone() : seen;
+    watch.observer = [&seen](const ObservedValue& v) {
+        seen = v.name == "weights" ? v.tensor.clone() : seen;
     };
     Tensor in = numbers({4, 8});
     s.check({in}, watch);
@@ -292,6 +292,43 @@ TEST(Runner, ObserversSeeNamedValues) {
     ASSERT_TRUE(seen.defined());
     for (int64_t i = 0; i < want.count(); ++i) {
         ASSERT_NEAR(seen.get_f64(i), want.get_f64(i), 1e-6);
+    }
+}
+
+// Steps are counted over all segments, as steps() lists them, whether they are timed or not.
+TEST(Runner, ObserversSeeValuesInTheOrderOfSteps) {
+    Graph g;
+    Value x = g.add_input("x", parse_type("f32[4,8]"));
+    g.set_origin("positive");
+    Value y = ops::maximum(g, x, 0.0);
+    g.set_value_name(y, "b");
+    g.set_origin("where");
+    Value where = g.add1(nonzero_def, NonZero{g.fresh_symbol()}, {y});
+    Value columns = ops::squeeze(g, ops::slice(g, where, 0, 1, 1), {0});
+    g.set_origin("rows");
+    Value rows = ops::gather(g, ops::permute(g, y, {1, 0}), columns, 0);
+    g.set_value_name(rows, "a");
+    g.add_output("rows", rows);
+    Running s(g);
+    struct : StepTimer {
+        void step(const StepInfo&, double) noexcept override {}
+    } timer;
+    for (StepTimer* t : {static_cast<StepTimer*>(nullptr), static_cast<StepTimer*>(&timer)}) {
+        std::vector<std::string> seen;
+        std::vector<size_t> steps;
+        RunWatch watch;
+        watch.timer = t;
+        watch.observer = [&](const ObservedValue& v) {
+            seen.push_back(str(v.name, " of ", v.node));
+            steps.push_back(v.step);
+        };
+        s.check({numbers({4, 8})}, watch);
+        EXPECT_EQ(seen, (std::vector<std::string>{"b of positive", "a of rows"}));
+        ASSERT_EQ(steps.size(), 2U);
+        std::vector<StepInfo> listed = s.runner->steps();
+        EXPECT_EQ(listed.at(steps[0]).name, "positive");
+        EXPECT_EQ(listed.at(steps[1]).name, "rows");
+        EXPECT_GT(steps[1], steps[0] + 1) << "nonzero is between them";
     }
 }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Differences between tensors: NaN, infinity, ties; and the decision when references disagree.
+#include "backends/backends.h"
 #include "base/file.h"
 #include "ops/ops.h"
+#include "source_dir.h"
 #include "workflow/compare/compare.h"
+#include "workflow/compare/first_wrong.h"
 #include "workflow/compare/ties.h"
 #include "workflow/inputs/npy.h"
 
@@ -48,6 +51,115 @@ TEST(TensorDifference, SaysWhatIsOfAnotherShape) {
     TensorDifference d = difference("y", floats({2}, {1, 2}), floats({1, 2}, {1, 2}), 0, 0);
     EXPECT_FALSE(d.within);
     EXPECT_EQ(d.text(), "shape [2], the reference has [1,2]");
+}
+
+TEST(TensorDifference, CountsWrongElementsAndNamesTheirPlace) {
+    TensorDifference d = difference("y", floats({2, 3}, {1, 2, 3.5, 4, 9, NAN}),
+                                    floats({2, 3}, {1, 2, 3, 4, 5, 6}), 1, 0);
+    EXPECT_EQ(d.place(), "y");
+    d.node = "conv + relu";
+    d.step = 7;
+    EXPECT_EQ(d.place(), "y (node 'conv + relu', f32[2,3])");
+    EXPECT_EQ(d.wrong_text(), "2 of 6 elements from index 4 on");
+    EXPECT_EQ(difference("y", floats({1}, {1}), floats({1}, {1}), 0, 0).wrong, 0);
+}
+
+// --- the first wrong step
+
+TensorDifference at_step(const char* name, int64_t step, bool right) {
+    TensorDifference d = difference(name, floats({4}, {1, 2, 3, right ? 4.0F : 5.0F}),
+                                    floats({4}, {1, 2, 3, 4}), 0, 0);
+    d.node = str("node of ", name);
+    d.step = step;
+    return d;
+}
+
+TEST(FirstWrong, IsTheEarliestStep) {
+    std::vector<TensorDifference> layers = {at_step("a", 3, true), at_step("c", 5, false),
+                                            at_step("b", 4, false)};
+    std::vector<TensorDifference> outputs = {at_step("y", -1, false)};
+    EXPECT_EQ(first_wrong(layers, outputs, {}),
+              "first wrong: layer b (node 'node of b', f32[4]), 1 of 4 elements from index 3 on");
+    layers.back().problem = "shape [4], the reference has [1,4]";
+    EXPECT_EQ(
+        first_wrong(layers, outputs, {}),
+        "first wrong: layer b (node 'node of b', f32[4]), shape [4], the reference has [1,4]");
+}
+
+TEST(FirstWrong, IsAnOutputAsItsStepWroteIt) {
+    std::vector<TensorDifference> layers = {at_step("a", 3, true), at_step("c", 9, false)};
+    std::vector<TensorDifference> outputs = {at_step("y", -1, false), at_step("z", -1, true)};
+    std::vector<TensorDifference> written = {at_step("z", 2, false), at_step("y", 8, false)};
+    EXPECT_EQ(first_wrong(layers, outputs, written),
+              "first wrong: output y (node 'node of y', f32[4]), 1 of 4 elements from index 3 on");
+}
+
+TEST(FirstWrong, SaysThatAllWasRightAtFirst) {
+    std::vector<TensorDifference> layers = {at_step("a", 3, true)};
+    std::vector<TensorDifference> outputs = {at_step("y", -1, false)};
+    std::vector<TensorDifference> written = {at_step("y", 8, true)};
+    EXPECT_EQ(
+        first_wrong(layers, outputs, written),
+        "every layer was right when it was written: something overwrote one later, or a value "
+        "that is not listed is wrong");
+    outputs[0].within = true;
+    EXPECT_EQ(first_wrong(layers, outputs, written), "");
+}
+
+/// The CPU, whose plans fail when they are verified.
+class FaultyPlans : public Backend {
+public:
+    std::string_view name() const override { return "faulty"; }
+    std::string description() const override { return "faulty"; }
+    std::shared_ptr<const Executable> compile(std::shared_ptr<const Graph> graph,
+                                              const CompileOptions& options) const override {
+        require(!options.verify_passes, ErrorCode::Internal, "the plan is wrong");
+        return cpu_backend().compile(std::move(graph), options);
+    }
+};
+
+CompareReport compare_digits(double tolerance) {
+    CompareOptions o;
+    o.layers = true;
+    o.atol = o.rtol = tolerance;
+    o.excuse_rounding = false;
+    o.python = "/nowhere/python";
+    bool started = false;
+    o.started = [&started](const CompareReport& r) {
+        started = r.gflop > 0 && r.references.empty();
+    };
+    CompareReport r =
+        compare_model(source_dir() + "/examples/digits/digits.onnx", FaultyPlans(), o);
+    EXPECT_TRUE(started);
+    return r;
+}
+
+TEST(CompareReport, ListsLayersInTheOrderOfSteps) {
+    CompareReport r = compare_digits(0);
+    const ReferenceReport& f = *r.deciding();
+    ASSERT_GE(f.layers.size(), 2U);
+    for (size_t i = 0; i < f.layers.size(); ++i) {
+        const TensorDifference& d = f.layers[i];
+        EXPECT_GE(d.step, i == 0 ? 0 : f.layers[i - 1].step);
+        EXPECT_NE(d.node, "");
+        EXPECT_EQ(d.wrong > 0, !d.within) << d.name;
+    }
+    EXPECT_TRUE(f.first_wrong().starts_with("first wrong: layer " + f.layers[0].place() + ", "))
+        << f.first_wrong();
+    for (const std::string& name : f.not_compared) {
+        EXPECT_TRUE(std::none_of(f.layers.begin(), f.layers.end(), [&](const TensorDifference& d) {
+            return d.name == name;
+        })) << name;
+    }
+    EXPECT_FALSE(f.not_compared.empty()) << "convolutions are fused with what follows";
+}
+
+TEST(CompareReport, VerifiesPlansWhereResultsDiffer) {
+    EXPECT_EQ(compare_digits(0).fault, "the plan is wrong");
+    CompareReport same = compare_digits(1e-3);
+    EXPECT_TRUE(same.ok());
+    EXPECT_EQ(same.fault, "") << "nothing is wrong, so nothing is verified";
+    EXPECT_EQ(same.deciding()->first_wrong(), "");
 }
 
 // --- ties

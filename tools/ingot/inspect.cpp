@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "common.h"
 #include "ir/text.h"
+#include "output.h"
 #include "plugins.h"
 #include "report_target.h"
 #include "workflow/draw.h"
@@ -211,6 +212,7 @@ void check_target(const Options& o) {
 } // namespace
 
 int inspect(const Options& o) {
+    print_lines_at_once();
     check_target(o);
     if (!o.inspect().dump_after.empty()) {
         return dump_after(o);

@@ -46,6 +46,10 @@ void filter_stdout() {
     stdout = filtered;
 }
 
+void print_lines_at_once() {
+    std::setvbuf(stdout, nullptr, _IOLBF, 1U << 16U);
+}
+
 bool end_stdout() {
     if (std::fflush(stdout) != 0 && problem == 0) {
         problem = errno;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "commands.h"
 #include "common.h"
+#include "output.h"
 #include "workflow/finite.h"
 #include "workflow/inputs/npy.h"
 
@@ -55,6 +56,7 @@ static bool print_not_finite(const Engine& engine, const Backend& backend,
 }
 
 int run(const Options& o) {
+    print_lines_at_once();
     std::shared_ptr<const Engine> engine = open_model(o, o.model);
     const Backend& backend = choose_backend(o);
     std::printf("Device: %s (%s)\n", std::string(backend.name()).c_str(),

@@ -231,9 +231,9 @@ void save_debug_tensors(const Options& o, Context& context, const std::vector<Te
     std::map<std::string, Tensor, std::less<>> seen;
     bool all = o.build().mark_all_debug || (marked.empty() && !formats.empty());
     context.execution().change([&](RunSettings& changed) {
-        changed.observer = [&](std::string_view name, const Tensor& t) {
-            if (all || wanted.count(name) != 0 || files.count(name) != 0) {
-                seen[std::string(name)] = t.clone();
+        changed.observer = [&](const ObservedValue& v) {
+            if (all || wanted.count(v.name) != 0 || files.count(v.name) != 0) {
+                seen[std::string(v.name)] = v.tensor.clone();
             }
         };
     });

@@ -8,6 +8,7 @@
 #include "ops/evaluator.h"
 #include "ops/support/flops.h"
 #include "plan/run_settings.h"
+#include "workflow/compare/first_wrong.h"
 #include "workflow/compare/rounding_spread.h"
 #include "workflow/compare/ties.h"
 #include "workflow/inputs/npy.h"
@@ -17,6 +18,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
+#include <set>
 
 namespace ingot {
 
@@ -25,6 +27,18 @@ namespace {
 constexpr double gflop_limit = 50;
 
 using Named = std::map<std::string, Tensor>;
+
+/// Results of our run, and with CompareOptions::layers its named values in the order of steps.
+struct OwnRun {
+    struct Layer {
+        std::string name;
+        std::string node;
+        int64_t step = 0;
+        Tensor tensor;
+    };
+    std::vector<Tensor> outputs;
+    std::vector<Layer> layers;
+};
 
 // Runs the model in ONNX Runtime. Arguments: model, folder, then 'layers' or nothing. Reads
 // in_<i>.npy, writes out_<i>.npy and, for layers, a list of names in layers.txt with layer_<i>.npy.
@@ -228,7 +242,7 @@ void accept_ties(const std::vector<Tensor>& ours, const Named& reference, const 
 
 void accept_roundings(const Spreads& spreads, const CompareOptions& options,
                       ReferenceReport& report) {
-    for (auto* list : {&report.outputs, &report.layers}) {
+    for (auto* list : {&report.outputs, &report.layers, &report.written}) {
         for (TensorDifference& d : *list) {
             accept_rounding(d, spreads, options.atol, options.rtol);
         }
@@ -264,8 +278,41 @@ void find_reference_errors(const Named& reference, const Wide& wide, const Sprea
     look(report.layers, exact.layers);
 }
 
-void compare_all(const Named& ours_layers, const Graph& g, const std::vector<Tensor>& ours,
-                 const Named& reference, const CompareOptions& options, ReferenceReport& report) {
+/// Compares the named values that our run wrote, and lists those of the reference that it did not.
+void compare_layers(const OwnRun& ours, const Graph& g, const Named& reference,
+                    const CompareOptions& options, ReferenceReport& report) {
+    std::set<std::string> compared(g.output_names().begin(), g.output_names().end());
+    for (Value v : g.inputs()) {
+        compared.insert(g.value_name(v));
+    }
+    for (const OwnRun::Layer& l : ours.layers) {
+        // Calibration inserts its rounding after the tensor that it rounds.
+        bool rounded = options.build.calibration && l.name.ends_with(dequantised_suffix) &&
+                       !reference.contains(l.name);
+        const std::string name =
+            rounded ? l.name.substr(0, l.name.size() - dequantised_suffix.size()) : l.name;
+        auto it = reference.find(name);
+        if (it == reference.end()) {
+            continue;
+        }
+        TensorDifference d = difference(name, l.tensor, it->second, options.atol, options.rtol);
+        d.node = l.node;
+        d.step = l.step;
+        bool output = std::find(g.output_names().begin(), g.output_names().end(), name) !=
+                      g.output_names().end();
+        (output ? report.written : report.layers).push_back(std::move(d));
+        compared.insert(name);
+    }
+    for (const auto& [name, tensor] : reference) {
+        if (!compared.contains(name)) {
+            report.not_compared.push_back(name);
+        }
+    }
+}
+
+void compare_all(const OwnRun& own, const Graph& g, const Named& reference,
+                 const CompareOptions& options, ReferenceReport& report) {
+    const std::vector<Tensor>& ours = own.outputs;
     for (size_t i = 0; i < ours.size(); ++i) {
         const std::string& name = g.output_names()[i];
         auto it = reference.find(name);
@@ -278,20 +325,41 @@ void compare_all(const Named& ours_layers, const Graph& g, const std::vector<Ten
         }
         report.outputs.push_back(std::move(d));
     }
-    for (const auto& [computed, tensor] : ours_layers) {
-        // Calibration inserts its rounding after the tensor that it rounds.
-        bool rounded = options.build.calibration && computed.ends_with(dequantised_suffix) &&
-                       !reference.contains(computed);
-        const std::string name =
-            rounded ? computed.substr(0, computed.size() - dequantised_suffix.size()) : computed;
-        auto it = reference.find(name);
-        bool output = std::find(g.output_names().begin(), g.output_names().end(), name) !=
-                      g.output_names().end();
-        if (it != reference.end() && !output) {
-            report.layers.push_back(
-                difference(name, tensor, it->second, options.atol, options.rtol));
-        }
+    if (options.layers) {
+        compare_layers(own, g, reference, options, report);
     }
+}
+
+OwnRun run_ours(const std::shared_ptr<const Engine>& engine, const Backend& backend,
+                const CompareOptions& options, const std::vector<Tensor>& inputs) {
+    OwnRun own;
+    Context context(engine, backend, options.compile);
+    if (options.layers) {
+        context.execution().change([&](RunSettings& changed) {
+            changed.observer = [&](const ObservedValue& v) {
+                own.layers.push_back({std::string(v.name), std::string(v.node),
+                                      static_cast<int64_t>(v.step), v.tensor.clone()});
+            };
+        });
+    }
+    own.outputs = context.run(inputs);
+    return own;
+}
+
+/// The error of a run that verifies lowered graphs and plans; "" where there is none.
+std::string find_fault(const std::shared_ptr<const Engine>& engine, const Backend& backend,
+                       const CompareOptions& options, const std::vector<Tensor>& inputs) {
+    CompileOptions verified = options.compile;
+    verified.verify_passes = true;
+    try {
+        Context(engine, backend, verified).run(inputs);
+    } catch (const Error& e) {
+        if (e.code() == ErrorCode::Interrupted) {
+            throw;
+        }
+        return e.what();
+    }
+    return "";
 }
 
 } // namespace
@@ -300,6 +368,11 @@ bool ReferenceReport::ok() const {
     auto within = [](const TensorDifference& d) { return d.within; };
     return std::all_of(outputs.begin(), outputs.end(), within) &&
            std::all_of(layers.begin(), layers.end(), within);
+}
+
+std::string ReferenceReport::first_wrong() const {
+    return layers.empty() && written.empty() ? std::string()
+                                             : ingot::first_wrong(layers, outputs, written);
 }
 
 const ReferenceReport* CompareReport::deciding() const {
@@ -346,22 +419,17 @@ CompareReport compare_model(const std::string& model_path, const Backend& backen
         shapes.push_back(t.shape());
     }
     report.gflop = count_flops(g, shapes) / 1e9;
-    Context context(engine, backend, options.compile);
-    Named layers;
-    if (options.layers) {
-        context.execution().change([&](RunSettings& changed) {
-            changed.observer = [&](std::string_view name, const Tensor& t) {
-                layers[std::string(name)] = t.clone();
-            };
-        });
+    if (options.started) {
+        options.started(report);
     }
-    std::vector<Tensor> ours = context.run(inputs.tensors);
+    OwnRun own = run_ours(engine, backend, options, inputs.tensors);
+    const std::vector<Tensor>& ours = own.outputs;
     ReferenceReport ort;
     Named reference = run_onnxruntime(model_path, inputs.tensors, options, ort);
     ReferenceReport exact;
     Wide wide = run_float64(model_path, inputs.tensors, report.gflop, options, exact);
     if (exact.skipped.empty()) {
-        compare_all(layers, g, ours, wide.named, options, exact);
+        compare_all(own, g, wide.named, options, exact);
         accept_ties(ours, wide.named, wide, g, options, exact);
     }
     Spreads spreads;
@@ -371,13 +439,16 @@ CompareReport compare_model(const std::string& model_path, const Backend& backen
         accept_roundings(spreads, options, exact);
     }
     if (ort.skipped.empty()) {
-        compare_all(layers, g, ours, reference, options, ort);
+        compare_all(own, g, reference, options, ort);
         accept_ties(ours, reference, wide, g, options, ort);
         accept_roundings(spreads, options, ort);
         find_reference_errors(reference, wide, spreads, exact, options, ort);
     }
     report.references.push_back(std::move(ort));
     report.references.push_back(std::move(exact));
+    if (report.deciding() != nullptr && !report.ok()) {
+        report.fault = find_fault(engine, backend, options, inputs.tensors);
+    }
     return report;
 }
 

@@ -70,11 +70,21 @@ std::string TensorDifference::text() const {
     return out;
 }
 
+std::string TensorDifference::place() const {
+    return step < 0 ? name : str(name, " (node '", node, "', ", dtype, shape, ")");
+}
+
+std::string TensorDifference::wrong_text() const {
+    return str(wrong, " of ", elements, " elements from index ", first_wrong, " on");
+}
+
 TensorDifference difference(std::string name, const Tensor& ours, const Tensor& reference,
                             double atol, double rtol) {
     TensorDifference d;
     d.name = std::move(name);
     d.elements = ours.count();
+    d.dtype = ours.dtype();
+    d.shape = ours.shape();
     if (ours.shape() != reference.shape()) {
         d.problem = str("shape ", ours.shape(), ", the reference has ", reference.shape());
         return d;
@@ -93,7 +103,15 @@ TensorDifference difference(std::string name, const Tensor& ours, const Tensor& 
     d.mismatched = mismatches(ours, reference);
     d.range = high >= low ? std::max(high - low, std::max(std::fabs(high), std::fabs(low))) : 0;
     d.max_relative = d.max_absolute / std::max(d.range, 1e-30);
-    d.within = d.mismatched.count == 0 && d.max_absolute <= atol + rtol * d.range;
+    double most = atol + rtol * d.range;
+    d.within = d.mismatched.count == 0 && d.max_absolute <= most;
+    for (int64_t i = 0; i < ours.count() && !d.within; ++i) {
+        double a = ours.get_f64(i);
+        double b = reference.get_f64(i);
+        if (is_mismatch(a, b) || std::fabs(a - b) > most) {
+            d.first_wrong = d.wrong++ == 0 ? i : d.first_wrong;
+        }
+    }
     return d;
 }
 

@@ -30,6 +30,12 @@ struct TensorDifference {
     double max_relative = 0; // max_absolute over the reference's range (at least 1e-30)
     double range = 0;        // of the reference's finite elements, and from 0
     int64_t elements = 0;
+    DType dtype = DType::F32; // of ours
+    Shape shape;
+    std::string node;  // of the step that wrote a layer
+    int64_t step = -1; // its place in the run; -1 for the results of a run
+    int64_t wrong = 0; // elements beyond the tolerances, or without a distance
+    int64_t first_wrong = -1;
     Mismatches mismatched;
     std::string problem; // shapes or types differ, or the tensor is missing
     /// Elements that differ only because equal scores come in another order (ties.h).
@@ -41,6 +47,10 @@ struct TensorDifference {
 
     /// "max error 0.5 (0.1 of the range) over 8 elements, ...", or the problem.
     std::string text() const;
+    /// "363 (node 'Conv_64', f32[1,4,15,20])"; the name alone for the results of a run.
+    std::string place() const;
+    /// "12 of 1200 elements from index 512 on".
+    std::string wrong_text() const;
 };
 /// Differences of `ours` from `reference`; `within` when |difference| <= atol + rtol * range
 /// everywhere and nothing is mismatched.

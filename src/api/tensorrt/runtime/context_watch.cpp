@@ -67,7 +67,7 @@ void ContextObject::watch_tensors() {
     change_settings([&](RunSettings& s) {
         s.observer = {};
         if (watches) {
-            s.observer = [this](std::string_view name, const Tensor& v) { observe(name, v); };
+            s.observer = [this](const ObservedValue& v) { observe(v.name, v.tensor); };
         }
     });
 }
