@@ -119,7 +119,7 @@ def test_inspect(engine, tmp_path):
         assert "merge_dots" in ingot.call("inspect", model, "--dump-after=list", *gpu) or not gpu
 
 
-def test_inspect_prints_the_plan(engine):
+def test_inspect_prints_the_plan(engine, monkeypatch):
     on_cpu = ingot.call("inspect", engine, "--plan", "--shapes=image:3x1x8x8")
     assert "input b0 'image' f32[3,1,8,8]" in on_cpu and "  step 0: conv " in on_cpu
     assert "bytes at " in on_cpu and "constant f32" in on_cpu
@@ -131,6 +131,14 @@ def test_inspect_prints_the_plan(engine):
     fewer = ingot.call("inspect", engine, "--plan", "--disablePass=fuse_epilogues")
     assert fewer.count("  step ") > on_cpu.count("  step ")
     assert "there is no input 'x', expected one of [image]" in fails("inspect", engine, "--plan", "--shapes=x:3")[1]
+    own_loops = ingot.call("inspect", engine, "--plan", "--noCpuLibrary")
+    assert "(own)" in own_loops and "onednn" not in own_loops
+    plans = {ingot.call("inspect", engine, "--plan", f"--threads={n}") for n in (1, 8)}
+    assert len(plans) == 2, "kernels of the library take scratch memory for each thread"
+    assert ingot.call("inspect", engine, "--plan", "--verify-passes") == ingot.call("inspect", engine, "--plan")
+    assert "onednn" in on_cpu
+    monkeypatch.setenv("INGOT_NO_LIBRARY", "1")
+    assert ingot.call("inspect", engine, "--plan") == own_loops
 
 
 def test_compare_agrees_with_both_references():

@@ -62,7 +62,7 @@ test_json_exports: dump_profile export_profile export_times export_output
 test_debug_tensors: save_debug save_all_debug
 test_check_lists_every_unsupported_node: json
 test_inspect: dump_after graph layers verify_passes
-test_inspect_prints_the_plan: plan
+test_inspect_prints_the_plan: plan no_library
 test_compare_agrees_with_both_references: compare_layers
 test_kernels_of_an_absent_gpu_and_of_the_cpu: kernels target time
 test_forced_tactics_and_sources: source
@@ -112,7 +112,6 @@ UNITS = {
     "precision_constraints": ("workflow/layer_types_test.cpp", "LayerTypeRule"),
     "size_threshold": ("slim/slim_test.cpp", "size_threshold"),
     "keep_initializer_inputs": ("slim/slim_test.cpp", "keep_initializer_inputs"),
-    "no_library": ("engine/context_test.cpp", "use_library"),
     "cpu_threads": ("engine/context_test.cpp", "ThreadPool pool"),
     "no_cuda_graph": ("backends_cuda/streams_test.cpp", "record_graphs"),
     "graph_strategy": ("backends_cuda/streams_test.cpp", "record_graphs"),
