@@ -370,12 +370,16 @@ def test_a_layer_without_a_node_names_its_readers_in_a_browser(tmp_path):
 def test_listings_of_the_page(tmp_path):
     """docs/inspecting.md to the letter."""
     text = (pathlib.Path(ingot.REPOSITORY) / "docs/inspecting.md").read_text(encoding="utf-8")
-    listing, = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    assert listing.count("ingot ") == 2
+    listing, compared = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert listing.count("ingot ") == 2 and compared.count("ingot compare model.onnx") == 4
     ingot.build(ingot.REPOSITORY / "examples/digits/digits.onnx", tmp_path / "model.engine")
-    done = subprocess.run(["bash", "-euc", listing], cwd=tmp_path, text=True, capture_output=True, check=False,
-                          env=os.environ | {"PATH": f"{ingot.binary().parent}:{os.environ['PATH']}"})
-    assert done.returncode == 0, done.stderr
+    shutil.copy(ingot.REPOSITORY / "examples/digits/digits.onnx", tmp_path / "model.onnx")
+    environment = os.environ | {"PATH": f"{ingot.binary().parent}:{os.environ['PATH']}"}
+    for lines in (compared, listing):
+        done = subprocess.run(["bash", "-euc", lines], cwd=tmp_path, text=True, capture_output=True, check=False,
+                              env=environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stdout.count("agrees\n") == lines.count("ingot compare")
     assert "device: sm_90a" in done.stdout and "wrote report.html" in done.stdout
     elements, console, asked = opened(tmp_path / "report.html", tmp_path)
     assert console == [] and asked == set() and elements.count("tr", "layer") >= 5

@@ -393,7 +393,7 @@ TEST(Runner, SettingsOfARunHoldInBodies) {
     } timer;
     watch.timer = &timer;
     watch.times_later = true;
-    watch.observer = [](std::string_view, const Tensor&) {};
+    watch.observer = [](const ObservedValue&) {};
     watch.ranges = Ranges::Detailed;
     watch.inputs_event = &marker;
     watch.cache_limit = 7;
