@@ -14,7 +14,7 @@ bool is_interrupted() noexcept;
 /// Async-signal-safe.
 void request_interrupt() noexcept;
 void clear_interrupt() noexcept;
-/// Counts from now; zero removes the limit.
+/// Holds for the whole process, from now on; zero removes it.
 void set_time_limit(std::chrono::milliseconds limit);
 /// SIGINT, SIGTERM and SIGHUP call request_interrupt, unless they are ignored; a second one ends
 /// the process. For command-line tools.

@@ -328,7 +328,9 @@ TEST(Effects, NoSetterIsWithoutAnEffectOrAMessage) {
         }
     }
     EXPECT_GT(count, 80U);
-    EXPECT_EQ(missing, std::set<std::string>());
+    EXPECT_EQ(missing, std::set<std::string>())
+        << "each needs a row in tests/api/effects.def that names the test of its effect, or its "
+           "message in effects_messages.cpp";
 }
 
 TEST(Effects, NoFunctionThatSetsIsWithoutAnEffectOrAMessage) {

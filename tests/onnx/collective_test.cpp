@@ -10,11 +10,8 @@ namespace {
 
 /// The graph of y = op(x: f32[2,3]).
 ingot::Graph imported(const char* op, std::vector<Attribute> attributes) {
-    Node n = node(op, {"x"}, {"y"}, std::move(attributes));
-    n.domain = "com.microsoft";
-    Model m = model(graph({"x:f32[2,3]"}, {"y"}, {n}), 24);
-    m.opset_imports["com.microsoft"] = 1;
-    return import_verified(m);
+    Node n = in_domain("com.microsoft", node(op, {"x"}, {"y"}, std::move(attributes)));
+    return import_verified(model(graph({"x:f32[2,3]"}, {"y"}, {n}), 24));
 }
 
 std::string result(const ingot::Graph& g) {

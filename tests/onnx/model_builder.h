@@ -25,6 +25,11 @@ inline Attribute int_of(std::string name, int64_t v) {
     a.i = v;
     return a;
 }
+inline Attribute float_of(std::string name, float v) {
+    Attribute a = attribute(std::move(name), AttributeType::Float);
+    a.f = v;
+    return a;
+}
 inline Attribute ints_of(std::string name, std::vector<int64_t> v) {
     Attribute a = attribute(std::move(name), AttributeType::Ints);
     a.ints = std::move(v);
@@ -48,6 +53,11 @@ inline Node node(std::string type, std::vector<std::string> in, std::vector<std:
     n.inputs = std::move(in);
     n.outputs = std::move(out);
     n.attributes = std::move(attributes);
+    return n;
+}
+
+inline Node in_domain(std::string domain, Node n) {
+    n.domain = std::move(domain);
     return n;
 }
 
@@ -98,9 +108,13 @@ inline Graph graph(std::vector<std::string> inputs, std::vector<std::string> out
     return g;
 }
 
+/// Imports version 1 of the domains of the graph's nodes.
 inline Model model(Graph g, int64_t opset = 21) {
     Model m;
     m.ir_version = 10;
+    for (const Node& n : g.nodes) {
+        m.opset_imports[n.domain] = 1;
+    }
     m.opset_imports[""] = opset;
     m.graph = std::move(g);
     return m;

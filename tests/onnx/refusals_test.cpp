@@ -84,8 +84,7 @@ void expect_kind(RefusalKind kind, Inputs inputs, const Node& n, std::vector<Ten
 }
 
 TEST(Refusals, HaveKinds) {
-    Attribute half = attribute("alpha", AttributeType::Float);
-    half.f = 0.5F;
+    Attribute half = float_of("alpha", 0.5F);
     expect_kind(RefusalKind::Operator, {"x:f32[2]"}, node("SequenceConstruct", {"x"}, {"y"}));
     expect_kind(RefusalKind::Operator, {"x:f32[2]"}, node("Frobnicate", {"x"}, {"y"}));
     expect_kind(RefusalKind::Attribute, {"a:i32[2,2]", "b:i32[2,2]"},
