@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <vector>
 
 namespace ingot {
 struct MemorySource;
@@ -31,6 +32,9 @@ public:
     /// Sets the source of later allocations; null: the first source. Each block returns to its own
     /// source.
     virtual void set_memory(std::shared_ptr<MemorySource> source) = 0;
+    /// Begins to bring constants here, whose addresses are asked for next: together they take less
+    /// time and memory. Errors: OutOfMemory.
+    virtual void bring(const std::vector<Tensor>& constants) { static_cast<void>(constants); }
     /// The address of a constant for kernels; valid as long as the device and the tensor's bytes.
     virtual const std::byte* constant(const Tensor& t) = 0;
     virtual void copy(std::byte* to, const std::byte* from, size_t bytes) = 0;

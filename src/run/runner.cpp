@@ -134,6 +134,17 @@ SegmentPlan* Runner::plan_next(SegmentPlan& before, const std::vector<const Step
     return before.next.front().second.get();
 }
 
+/// Those that an engine's load has brought are there already.
+void Runner::bring_constants(const SegmentPlan& plan) {
+    std::vector<Tensor> constants;
+    for (const Storage& s : plan.storages) {
+        if (s.kind == Storage::Kind::Constant && s.read && device_->keeps(s.constant)) {
+            constants.push_back(s.constant);
+        }
+    }
+    device_->bring(constants);
+}
+
 void Runner::activate(SegmentPlan& plan, std::span<ResultSlot> results) {
     auto segment = static_cast<size_t>(plan.segment);
     if (arenas_[segment].reserve(plan.arena_bytes)) {
@@ -144,6 +155,9 @@ void Runner::activate(SegmentPlan& plan, std::span<ResultSlot> results) {
         if (buffers_.size() < end) {
             buffers_.resize(end);
             dynamic_.resize(end);
+        }
+        if (!plan.has_run && !device_->is_host()) {
+            bring_constants(plan);
         }
         for (size_t i = 0; i < plan.storages.size(); ++i) {
             const Storage& s = plan.storages[i];

@@ -73,6 +73,7 @@ private:
     SegmentPlan* plan_root(std::span<const Shape> inputs);
     SegmentPlan* plan_next(SegmentPlan& before, const std::vector<const StepEntry*>& dynamic);
     void activate(SegmentPlan& plan, std::span<ResultSlot> results);
+    void bring_constants(const SegmentPlan& plan);
     void run_segment(SegmentPlan& plan, const RunWatch& watch);
     void record_inputs_event();
     void run_timed(SegmentPlan& plan, const RunContext& context, const RunWatch& watch);

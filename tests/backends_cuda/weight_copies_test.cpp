@@ -3,6 +3,7 @@
 #include "backends/cuda/backend.h"
 #include "backends/cuda/options.h"
 #include "backends/cuda/run/device_weights.h"
+#include "backends/device_memory.h"
 #include "backends_cuda/timed_gpu.h"
 #include "base/interrupt.h"
 #include "engine/engine.h"
@@ -276,6 +277,52 @@ TEST(WeightCopies, KernelsAreCompiledMeanwhile) {
     EXPECT_EQ(context.run(in).size(), 1U);
     EXPECT_GT(gpu.compiled(), 0);
     EXPECT_GE(gpu.written(), 2048 * 2304 * 4);
+}
+
+/// Products by some weights of 2 MiB, of rows whose number must be a multiple of `step`.
+Graph picky_products(int64_t step, int weights) {
+    Graph g;
+    Value x = g.add_input("x", parse_type("f32[n,m]"));
+    Dim m = g.type(x).dims[1];
+    Value y = ops::reshape(g, x, {g.type(x).dims[0] * floor_div(m, Dim(step)), Dim(step)});
+    Value column = ops::slice(g, y, 1, 0, 1);
+    Value all = column;
+    for (int i = 0; i < weights; ++i) {
+        Tensor w = random_bytes(int64_t{2} << 20, static_cast<uint64_t>(i));
+        Tensor f = Tensor::zeros(DType::F32, {1, 1 << 19});
+        std::memcpy(f.mutable_bytes().data(), w.bytes().data(), w.bytes().size());
+        Value product = ops::matmul(g, column, ops::constant(g, f));
+        all = ops::add(g, all, ops::reduce_sum(g, product, {1}, true));
+    }
+    g.add_output("y", all);
+    return g;
+}
+
+TEST(WeightCopies, BeginAtTheLoadOfANetworkThatNeedsEvenSizes) {
+    TimedGpu gpu;
+    auto backend = cuda::make_backend(gpu, 1);
+    CompileOptions o;
+    o.of<CudaOptions>().runtime_cache = "";
+    for (int64_t step : {1, 16, 48}) { // 64 is no multiple of 48
+        auto graph = std::make_shared<const Graph>(picky_products(step, 3));
+        auto held = upload_weights(*backend, graph, o);
+        EXPECT_EQ(gpu.used() >= 6 << 20, step != 48) << step;
+    }
+}
+
+TEST(WeightCopies, BeginTogetherInAFirstRun) {
+    std::set<size_t> allocations;
+    for (int weights : {1, 3}) {
+        TimedGpu gpu;
+        auto backend = cuda::make_backend(gpu, 1);
+        CompileOptions o;
+        o.of<CudaOptions>().runtime_cache = "";
+        Context context(Engine::create(picky_products(48, weights), {}, {}), *backend, o);
+        std::vector<Tensor> in = {Tensor::zeros(DType::F32, {1, 96})};
+        context.run(in);
+        allocations.insert(gpu.allocations());
+    }
+    EXPECT_EQ(allocations.size(), 1U); // a slab for all
 }
 
 } // namespace

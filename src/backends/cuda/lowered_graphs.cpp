@@ -19,25 +19,33 @@ bool may_share(const CompileOptions& o) {
     return !o.verify_passes && !o.after_pass && o.plugins == nullptr;
 }
 
-/// The first segment's plan at the inputs' default shapes; null where none can be made: a context
-/// will say why.
-std::unique_ptr<SegmentPlan> plan_at_default_shapes(CudaDevice& device, const Program& program) {
+/// The first segment's plan at the inputs' default shapes, or, where these make none, with free
+/// sizes of 64 behind the first axis: networks that halve a picture and double it again need even
+/// ones. Null where that fails too: a context will say why.
+std::unique_ptr<SegmentPlan> plan_at_some_shapes(CudaDevice& device, const Program& program) {
     const Graph& g = *program.graph;
-    try {
-        Symbols symbols;
-        for (size_t i = 0; i < g.inputs().size(); ++i) {
-            Value v = g.inputs()[i];
-            bind_symbols(g.type(v).dims, default_shape(g, i, program.options.profiles), symbols,
-                         str("input '", g.value_name(v), "'"));
+    for (int64_t least : {1, 64}) {
+        try {
+            Symbols symbols;
+            for (size_t i = 0; i < g.inputs().size(); ++i) {
+                Value v = g.inputs()[i];
+                const Dims& dims = g.type(v).dims;
+                Shape shape = default_shape(g, i, program.options.profiles);
+                for (size_t d = 1; d < shape.size(); ++d) {
+                    shape[d] = dims[d].is_const() ? shape[d] : std::max(shape[d], least);
+                }
+                bind_symbols(dims, shape, symbols, str("input '", g.value_name(v), "'"));
+            }
+            return plan::plan_segment(program, device, 0, std::move(symbols), nullptr);
+        } catch (const Error& e) {
+            if (e.code() == ErrorCode::Interrupted) {
+                throw;
+            }
+            log(LogLevel::Verbose,
+                "cuda: no weights are sent ahead of the first run's plan: ", e.what());
         }
-        return plan::plan_segment(program, device, 0, std::move(symbols), nullptr);
-    } catch (const Error& e) {
-        if (e.code() == ErrorCode::Interrupted) {
-            throw;
-        }
-        log(LogLevel::Verbose, "cuda: weights follow with the first run: ", e.what());
-        return nullptr;
     }
+    return nullptr;
 }
 
 } // namespace
@@ -83,7 +91,7 @@ void upload_weights(Gpu& gpu, const LoweredGraph& lowered, const CompileOptions&
     dry.of<CudaOptions>().specialise = Specialise::None;
     auto program = plan::make_program(lowered.graph, cuda_kernels(), lowered.packs, dry);
     CudaDevice device(std::make_shared<CudaState>(absent, programs, dry));
-    std::unique_ptr<SegmentPlan> plan = plan_at_default_shapes(device, *program);
+    std::unique_ptr<SegmentPlan> plan = plan_at_some_shapes(device, *program);
     if (plan == nullptr) {
         return;
     }

@@ -115,6 +115,10 @@ void CudaDevice::release(std::byte* memory) noexcept {
     state_->memory.release(memory);
 }
 
+void CudaDevice::bring(const std::vector<Tensor>& constants) {
+    state_->weights.start(constants);
+}
+
 const std::byte* CudaDevice::constant(const Tensor& t) {
     return state_->weights.find(t, *stream_);
 }
