@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The families' tests in parts, one a source file: --part=conv runs the tests of conv_test.cpp
 // alone.
+#include "kernels/part.h"
+
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -31,6 +33,8 @@ std::string filter_of(const std::string& part) {
     return filter;
 }
 
+std::string part_of_run;
+
 /// A report for a folder is named after the part, so that parts do not overwrite each other's.
 void name_report(const std::string& part) {
     std::string output = GTEST_FLAG_GET(output);
@@ -41,6 +45,10 @@ void name_report(const std::string& part) {
 }
 
 } // namespace
+
+const std::string& ingot::test::running_part() {
+    return part_of_run;
+}
 
 int main(int argc, char** argv) {
     constexpr std::string_view option = "--part=";
@@ -61,6 +69,7 @@ int main(int argc, char** argv) {
             return 2;
         }
         GTEST_FLAG_SET(filter, filter);
+        part_of_run = argument.substr(option.size());
     }
     return RUN_ALL_TESTS();
 }

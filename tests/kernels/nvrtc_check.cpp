@@ -235,10 +235,10 @@ NvrtcReport check_by_nvrtc(const NvrtcProgram& p) {
     return r;
 }
 
-void expect_good_by_nvrtc(const std::vector<NvrtcProgram>& programs, const std::string& what) {
+bool expect_good_by_nvrtc(const std::vector<NvrtcProgram>& programs, const std::string& what) {
     if (std::string why = missing_nvrtc(); !why.empty()) {
         ADD_FAILURE() << why;
-        return;
+        return false;
     }
     int before = nvrtc_compilations();
     std::vector<NvrtcReport> reports(programs.size());
@@ -256,12 +256,15 @@ void expect_good_by_nvrtc(const std::vector<NvrtcProgram>& programs, const std::
     }
     size_t slowest = 0;
     double total = 0;
+    bool good = true;
     for (size_t i = 0; i < reports.size(); ++i) {
         const NvrtcProgram& p = programs[i];
         std::string name = str(p.name, " for ", kernels::arch_of(p.cc).nvrtc);
         if (!reports[i].problems.empty()) {
             append_fault(name, reports[i]);
-            EXPECT_TRUE(is_known(name, reports[i])) << name << " by NVRTC: " << reports[i].problems;
+            bool known = is_known(name, reports[i]);
+            EXPECT_TRUE(known) << name << " by NVRTC: " << reports[i].problems;
+            good = good && known;
         }
         total += reports[i].milliseconds;
         slowest = reports[i].milliseconds > reports[slowest].milliseconds ? i : slowest;
@@ -273,6 +276,7 @@ void expect_good_by_nvrtc(const std::vector<NvrtcProgram>& programs, const std::
                   << programs[slowest].name << " for " << programs[slowest].cc << ": "
                   << reports[slowest].milliseconds << " ms\n";
     }
+    return good;
 }
 
 } // namespace ingot::test

@@ -39,6 +39,7 @@ NvrtcReport check_by_nvrtc(const NvrtcProgram& p);
 /// The same for many on all CPUs; reports failures of the current test, and a summary. Programs in
 /// nvrtc_known.txt may spill, use local memory and have PTX up to the listed bytes: the list is to
 /// shrink. INGOT_NVRTC_OUT names a file to which the present faults are appended.
-void expect_good_by_nvrtc(const std::vector<NvrtcProgram>& programs, const std::string& what);
+/// Whether all are good.
+bool expect_good_by_nvrtc(const std::vector<NvrtcProgram>& programs, const std::string& what);
 
 } // namespace ingot::test

@@ -4,13 +4,17 @@
 #include "backends/cuda/backend.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "golden.h"
 #include "kernels/harness.h"
 #include "kernels/nvrtc_check.h"
+#include "kernels/nvrtc_passed.h"
+#include "kernels/part.h"
 #include "kernels/test_device.h"
 #include "source_dir.h"
 #include "workflow/build.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -28,7 +32,7 @@ class Covered {
 public:
     Covered() {
         const char* folder = std::getenv("INGOT_NVRTC_COVERED");
-        folder_ = folder == nullptr ? "" : folder;
+        folder_ = folder == nullptr || writes_goldens() ? "" : folder; // a set is listed as a whole
     }
     /// Whether this is the first of its kind, in all parts.
     bool add(const EmittedProgram& e) {
@@ -61,10 +65,23 @@ private:
     std::vector<std::string> files_;
 };
 
-/// Whether all programs are compiled: by ctest, and for the list of the known ones.
+/// For nvrtc_known.txt.
+bool lists_known() {
+    return std::getenv("INGOT_NVRTC_OUT") != nullptr;
+}
+
+/// Whether a set need not be compiled.
+bool may_skip(const std::string& name, const std::vector<NvrtcProgram>& programs) {
+    bool skip = !lists_known() && !writes_goldens() && have_passed(name, programs);
+    if (skip) {
+        std::cout << "[  NVRTC   ] " << name << ": no text is new, as nvrtc_passed.txt says\n";
+    }
+    return skip;
+}
+
+/// Whether all programs are compiled: by ctest, and for lists of them.
 bool compiles_all() {
-    return std::getenv("INGOT_NVRTC_COVERED") != nullptr ||
-           std::getenv("INGOT_NVRTC_OUT") != nullptr;
+    return std::getenv("INGOT_NVRTC_COVERED") != nullptr || lists_known() || writes_goldens();
 }
 
 /// Every text for one of its architectures; the first of each tactic and kernel for all of them. By
@@ -115,10 +132,22 @@ class EmittedPrograms : public ::testing::Environment {
 public:
     void TearDown() override {
         if (!on_device() && !emitted_programs().empty()) { // a device compiled them itself
+            std::vector<NvrtcProgram> all;
+            for (const EmittedProgram& e : emitted_programs()) {
+                all.push_back({"", e.text, e.cc, e.shared});
+            }
+            std::string set = running_part().empty() ? "" : "part " + running_part();
+            if (!set.empty() && may_skip(set, all)) {
+                return;
+            }
             Covered covered;
-            expect_good_by_nvrtc(chosen(emitted_programs(), covered),
-                                 "programs of the families' tests");
+            bool good = expect_good_by_nvrtc(chosen(emitted_programs(), covered),
+                                             "programs of the families' tests");
             covered.commit();
+            if (good && writes_goldens() && !set.empty() &&
+                ::testing::UnitTest::GetInstance()->Passed()) {
+                list_passed(set, all);
+            }
         }
     }
 };
@@ -210,12 +239,35 @@ TEST(Nvrtc, CompilesTheProgramsOfModels) {
             try {
                 std::vector<NvrtcProgram> programs = programs_of(entry.path().string(), cc);
                 EXPECT_FALSE(programs.empty());
-                expect_good_by_nvrtc(programs, str(entry.path().stem().string(), " for ", cc));
+                std::string set = str("model ", entry.path().stem().string(), " for ", cc);
+                if (!may_skip(set, programs) && expect_good_by_nvrtc(programs, set) &&
+                    writes_goldens()) {
+                    list_passed(set, programs);
+                }
             } catch (const Error& e) {
                 ADD_FAILURE() << e.what();
             }
         }
     }
+}
+
+TEST(Nvrtc, SetsAreListedByAllThatDecides) {
+    std::string file = std::filesystem::temp_directory_path() / str("passed_", ::getpid(), ".txt");
+    const std::vector<NvrtcProgram> two = {{"a", "text a", 90, 0}, {"b", "text b", 80, 1024}};
+    EXPECT_FALSE(have_passed("part x", two, file));
+    list_passed("part y", {}, file);
+    list_passed("part x", two, file);
+    EXPECT_TRUE(have_passed("part x", two, file));
+    EXPECT_TRUE(have_passed("part x", {two[1], two[0], two[1]}, file));
+    EXPECT_TRUE(have_passed("part y", {}, file));
+    EXPECT_FALSE(have_passed("part y", two, file));
+    EXPECT_FALSE(have_passed("part", two, file));
+    for (const NvrtcProgram& other : std::vector<NvrtcProgram>{
+             {"a", "text a ", 90, 0}, {"a", "text a", 100, 0}, {"a", "text a", 90, 1}}) {
+        EXPECT_FALSE(have_passed("part x", {other, two[1]}, file));
+    }
+    EXPECT_FALSE(have_passed("part x", {two[0]}, file));
+    std::filesystem::remove(file);
 }
 
 TEST(Nvrtc, TextsAreCompiledOnce) {
