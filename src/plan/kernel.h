@@ -43,7 +43,8 @@ struct RunContext {
     ThreadPool& pool;
     ErrorText& error;
     Device& device;
-    const RunWatch* bodies = nullptr; // the run, for the bodies of control flow
+    const RunWatch* run = nullptr;    // null where no run goes on
+    const RunWatch* bodies = nullptr; // the same for the bodies of control flow
 
     template <class T>
     T* at(const Operand& o) const {

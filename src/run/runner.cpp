@@ -197,7 +197,6 @@ void Runner::run(std::span<const std::byte* const> inputs, std::span<ResultSlot>
     }
     SegmentPlan* plan = root_;
     timed_ms_ = 0;
-    ranges_ = watch.ranges;
     inputs_event_ = watch.inputs_event;
     if (has_bodies_) {
         bodies_ = watch.for_bodies();
@@ -231,7 +230,7 @@ void Runner::run(std::span<const std::byte* const> inputs, std::span<ResultSlot>
 
 void Runner::run_segment(SegmentPlan& plan, const RunWatch& watch) {
     ErrorText error;
-    RunContext context{buffers_.data(), program_->pool(), error, *device_, &bodies_};
+    RunContext context{buffers_.data(), program_->pool(), error, *device_, &watch, &bodies_};
     dynamic_symbols_.clear();
     if (watch.timer != nullptr && watch.times_later && !watch.observer) {
         mark_steps(plan, context);
@@ -284,9 +283,10 @@ static std::string detailed(const StepEntry& entry, const std::string& name) {
 }
 
 void Runner::run_step(const StepEntry& entry, const RunContext& context) {
-    ProfilerRange range(device_->parts().ranges, ranges_, [&] {
+    Ranges ranges = context.run->ranges;
+    ProfilerRange range(device_->parts().ranges, ranges, [&] {
         std::string name = entry.name().empty() ? entry.kernel : entry.name();
-        return ranges_ == Ranges::Names ? name : detailed(entry, name);
+        return ranges == Ranges::Names ? name : detailed(entry, name);
     });
     if (entry.dynamic != nullptr) {
         run_dynamic(entry, context);

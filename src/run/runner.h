@@ -108,9 +108,8 @@ private:
     };
     std::vector<Marked> marked_;   // of a run that is timed for later
     void* inputs_event_ = nullptr; // still to be recorded in this run
-    Ranges ranges_ = Ranges::None; // of this run
     bool has_bodies_ = false;
-    RunWatch bodies_; // of this run, for bodies
+    RunWatch bodies_; // of this run, for bodies; unset where there are none
 };
 
 } // namespace ingot::plan
