@@ -124,7 +124,9 @@ void Weights::start(const std::vector<Tensor>& constants) {
         }
         for (size_t i = 0; i < fresh.size(); ++i) {
             const Key& key = fresh[i];
-            std::byte* address = reserve(key.second, slab_of(std::span(fresh).subspan(i)));
+            bool opens = aligned(key.second) > slab_left_;
+            size_t slab = opens ? slab_of(std::span(fresh).subspan(i)) : 0;
+            std::byte* address = reserve(key.second, slab);
             entries_.at(key).address = address;
             copies.push_back({address, key.first, key.second});
         }
