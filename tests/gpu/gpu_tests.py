@@ -21,16 +21,17 @@ Parts (all of them, or those of --parts=a,b):
   api           the tests of TensorRT's API on the device, in memory that kernels and tests share
   collectives   NCCL between the GPUs of the machine: every operation, reduction and type, in graphs of
                 the caller's too. It needs two GPUs and libnccl.so.2 (INGOT_NCCL), and says so else
-  onnxruntime   the execution provider in stock ONNX Runtime: models, bound memory, compiled models
-  triton        the backend in a real Triton Inference Server (INGOT_TRITON, else .deps/triton): one file on
-                GPU and CPU, batches, CUDA shared memory, the backend's time beside `ingot bench`
   python        the Python package on the device: arrays of other libraries, the guide's listings, Polygraphy,
                 fifty processes that lose the device
   memcheck      compute-sanitizer's four tools over tests of every family
-  profile       the layers' times add up to the run's (timed alone, after all others)
+Alone, when all others have ended, since they compare times or the device's free memory:
+  onnxruntime   the execution provider in stock ONNX Runtime: models, bound memory, compiled models
+  triton        the backend in a real Triton Inference Server (INGOT_TRITON, else .deps/triton): one file on
+                GPU and CPU, batches, CUDA shared memory, the backend's time beside `ingot bench`
+  profile       the layers' times add up to the run's
   priority      a frame loop beside inference: inference that gives way, by its options or the caller's
-                stream, loses at most 1 % of the frames that urgent inference loses (alone, last)
-All but the last two run side by side. Each has a time limit and fails by itself. Programs are looked for
+                stream, loses at most 1 % of the frames that urgent inference loses
+Each has a time limit and fails by itself. Programs are looked for
 beside the ingot command and in its folder tests/.
 """
 import argparse
@@ -370,7 +371,7 @@ def triton(r):
     return code == 0, {**report, "seconds": seconds}
 
 
-# In the order in which they start; the last two run when all others are done.
+# In the order in which they start; those of ALONE run when all others are done.
 PARTS = {
     "models": models,
     "conformance": conformance,
@@ -384,13 +385,13 @@ PARTS = {
     "api": api,
     "collectives": collectives,
     "python": python,
+    "memcheck": memcheck,
     "onnxruntime": onnxruntime,
     "triton": triton,
-    "memcheck": memcheck,
     "profile": over_models("LayersAddUpToTheRun", REPLAYED, at_once=1),
     "priority": priority,
 }
-ALONE = ("profile", "priority")
+ALONE = ("onnxruntime", "triton", "profile", "priority")
 
 
 def device_name(r):
