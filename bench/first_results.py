@@ -8,7 +8,7 @@ The graphs are those of gpu_cases.py's cases without their weights (NAME.onnx, N
 deviation, so that gigabytes take seconds. The first build's `ingot` makes the engines in f16. Each time is that of a fresh process, from the call
 that loads the engine to the output on the host, on --cores cores, with an empty and with a warm runtime cache; creating the CUDA context is left
 out. In the process with the warm cache the replayed run is timed too. The table has medians; "bits" says whether the builds' first outputs were equal.
---trace prints the phases of one cold start of the last build.
+--trace prints the phases of one cold start of the last build. --replays-only leaves first results out: only replayed runs are timed.
 """
 import argparse
 import concurrent.futures
@@ -55,10 +55,7 @@ def fill(graph, out):
     out.write_bytes(model.SerializeToString())
 
 
-def prepare(name, a):
-    """The engine of a case and its inputs, as .npy files."""
-    import numpy as np
-    model, spec, _ = gpu_cases.CASES[name]
+def make_engine(model, a):
     work = pathlib.Path(a.work)
     onnx_path, engine = work / f"{model}.onnx", work / f"{model}.engine"
     if not engine.exists():
@@ -69,10 +66,16 @@ def prepare(name, a):
         if done.returncode:
             raise RuntimeError(done.stderr[-500:])
         onnx_path.with_suffix(".data").unlink()
+
+
+def write_inputs(name, a):
+    import numpy as np
+    model, spec, _ = gpu_cases.CASES[name]
+    work = pathlib.Path(a.work)
+    onnx_path = work / f"{model}.onnx"
     inputs = gpu_cases.as_type(gpu_cases.make_inputs(spec, onnx_path), "f16")
     for key, value in inputs.items():
         np.save(work / f"{name}.{key}.npy", value)
-    return name
 
 
 def measure(name, a):
@@ -120,12 +123,15 @@ def run_case(name, a):
     for turn in range(a.rounds):
         for label, build in a.builds if turn % 2 == 0 else reversed(a.builds):
             times = all_times[label]
-            with tempfile.TemporaryDirectory() as cache:
-                cold = in_fresh_process(name, build, cache, a)
-                warm = in_fresh_process(name, build, cache, a, repeats=a.repeats)
-            times["empty"].append(cold["first_s"])
-            times["warm"].append(warm["first_s"])
-            times["open"].append(cold["open_s"])
+            if a.replays_only:
+                cold = warm = in_fresh_process(name, build, str(pathlib.Path(a.work) / f"cache.{label}"), a, repeats=a.repeats)
+            else:
+                with tempfile.TemporaryDirectory() as cache:
+                    cold = in_fresh_process(name, build, cache, a)
+                    warm = in_fresh_process(name, build, cache, a, repeats=a.repeats)
+                times["empty"].append(cold["first_s"])
+                times["warm"].append(warm["first_s"])
+                times["open"].append(cold["open_s"])
             times["ms"].append(warm["ms"])
             times["bits"] |= {cold["bits"], warm["bits"]}
     return all_times
@@ -148,6 +154,7 @@ def main():
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--repeats", type=int, default=60, help="replayed runs that are timed")
     p.add_argument("--cores", type=int, default=8)
+    p.add_argument("--replays-only", action="store_true")
     p.add_argument("--trace", action="store_true")
     p.add_argument("--out", default="")
     p.add_argument("--one", default="", help="time one first result of this build in this process")
@@ -159,12 +166,17 @@ def main():
     pathlib.Path(a.work).mkdir(parents=True, exist_ok=True)
     start = time.time()
     names = a.cases.split(",")
+    models = sorted({gpu_cases.CASES[name][0] for name in names})
     with concurrent.futures.ProcessPoolExecutor(len(names)) as pool:
-        list(pool.map(prepare, names, [a] * len(names)))
+        list(pool.map(make_engine, models, [a] * len(models)))
+        list(pool.map(write_inputs, names, [a] * len(names)))
     print(f"engines made in {time.time() - start:.0f} s", flush=True)
     labels = [label for label, _ in a.builds]
-    print("| case | " + " | ".join(f"{what} {label}" for what in ("empty s", "warm s", "opening s", "replay ms") for label in labels) + " | bits |")
-    print("|---" * (4 * len(labels) + 2) + "|")
+    columns = {"empty": ("empty s", ".3f"), "warm": ("warm s", ".3f"), "open": ("opening s", ".3f"), "ms": ("replay ms", ".4f")}
+    if a.replays_only:
+        columns = {"ms": columns["ms"]}
+    print("| case | " + " | ".join(f"{title} {label}" for title, _ in columns.values() for label in labels) + " | bits |")
+    print("|---" * (len(columns) * len(labels) + 2) + "|")
     results = {}
     for name in names:
         try:
@@ -174,7 +186,7 @@ def main():
             continue
         results[name] = {label: {k: sorted(v) for k, v in times.items()} for label, times in r.items()}
         cells = [format(gpu_cases.median(r[label][key]), form)
-                 for key, form in (("empty", ".3f"), ("warm", ".3f"), ("open", ".3f"), ("ms", ".4f")) for label in labels]
+                 for key, (_, form) in columns.items() for label in labels]
         bits = len(set.union(*(r[label]["bits"] for label in labels)))
         print(f"| {name} | " + " | ".join(cells) + (" | equal |" if bits == 1 else f" | {bits} different |"), flush=True)
     if a.out:
