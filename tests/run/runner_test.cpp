@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runner: plans by shape and by data-dependent sizes, destinations of results, and observers of a
 // run.
-#include "backends/cpu/kernel.h"
-#include "backends/cpu/lower.h"
-#include "backends/cpu/options.h"
-#include "base/error.h"
 #include "error_of.h"
-#include "ops/evaluator.h"
 #include "ops/ops.h"
 #include "plan/memory_planner.h"
-#include "plan/memory_source.h"
-#include "run/runner.h"
+#include "run/running.h"
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <set>
 
 namespace ingot::plan {
@@ -22,64 +15,10 @@ namespace {
 
 using test::error_of;
 
-/// Host memory; counts plans and allocations.
-class CountingDevice final : public Device, DeviceLaunches {
-public:
-    CountingDevice() : Device(true) {
-        DeviceParts parts;
-        parts.launches = this;
-        set_parts(parts);
-    }
-    int plans = 0;
-    int64_t allocations = 0;
-    int64_t limit = int64_t{1} << 40;
-    std::vector<void*> communicators; // for bodies, as segments without a recording find them
-
-    std::byte* allocate(int64_t bytes) override {
-        require(bytes <= limit, ErrorCode::OutOfMemory, "no ", bytes, " bytes");
-        ++allocations;
-        return static_cast<std::byte*>(::operator new (
-            static_cast<size_t>(std::max<int64_t>(bytes, 1)), std::align_val_t{64}));
-    }
-    void release(std::byte* memory) noexcept override {
-        ::operator delete (memory, std::align_val_t{64});
-    }
-    void set_memory(std::shared_ptr<MemorySource>) override {}
-    const std::byte* constant(const Tensor& t) override { return t.bytes().data(); }
-    void copy(std::byte* to, const std::byte* from, size_t bytes) override {
-        std::memmove(to, from, bytes);
-    }
-    void fill(std::byte* to, int byte, size_t bytes) override { std::memset(to, byte, bytes); }
-    void read(void* to, const std::byte* from, size_t bytes) override {
-        std::memcpy(to, from, bytes);
-    }
-    void write(std::byte* to, const void* from, size_t bytes) override {
-        std::memcpy(to, from, bytes);
-    }
-    void synchronize() override {}
-
-private:
-    void begin_plan() override { ++plans; }
-    void join_steps(SegmentPlan&) override {}
-    bool settle() override { return false; }
-    bool replay(SegmentPlan&, const RunContext& c) override {
-        communicators.push_back(c.bodies->communicator);
-        return false;
-    }
-};
-
 Tensor indices(std::initializer_list<int64_t> list) {
     Tensor t = Tensor::zeros(DType::I64, {static_cast<int64_t>(list.size())});
     for (int64_t i = 0; int64_t n : list) {
         t.set_i64(i++, n);
-    }
-    return t;
-}
-
-Tensor numbers(const Shape& shape, int64_t seed = 0) {
-    Tensor t = Tensor::zeros(DType::F32, shape);
-    for (int64_t i = 0; i < t.count(); ++i) {
-        t.set_f64(i, static_cast<double>((i * 29 + seed * 13) % 41 - 20) / 16);
     }
     return t;
 }
@@ -105,49 +44,6 @@ Graph found() {
     g.add_output("y", y);
     return g;
 }
-
-struct Running {
-    Graph graph;
-    CountingDevice device;
-    std::shared_ptr<const Program> program;
-    std::unique_ptr<Runner> runner;
-
-    explicit Running(Graph g, CompileOptions options = {}) : graph(std::move(g)) {
-        options.of<CpuOptions>().use_library = false;
-        options.poison = true;
-        program = make_program(std::make_shared<const Graph>(cpu::lower(graph, options)),
-                               cpu::cpu_kernels(), std::make_shared<PackCache>(), options);
-        runner = std::make_unique<Runner>(program, device, Symbols());
-    }
-
-    /// Runs, and compares all results with the evaluator's.
-    void check(const std::vector<Tensor>& in, const RunWatch& watch = {}) {
-        std::vector<Shape> shapes;
-        std::vector<const std::byte*> inputs;
-        for (const Tensor& t : in) {
-            shapes.push_back(t.shape());
-            inputs.push_back(t.bytes().data());
-        }
-        runner->prepare(shapes);
-        std::vector<Tensor> want = evaluate(graph, in);
-        std::vector<ResultSlot> results(want.size());
-        std::vector<Tensor> given(want.size());
-        for (size_t i = 0; i < want.size(); i += 2) { // every other one goes to the caller's memory
-            if (std::optional<Shape> shape = runner->result_shape(i)) {
-                given[i] = Tensor::zeros(want[i].dtype(), *shape);
-                results[i].data = given[i].mutable_bytes().data();
-            }
-        }
-        runner->run(inputs, results, watch);
-        for (size_t i = 0; i < want.size(); ++i) {
-            const Tensor& got = given[i].defined() ? given[i] : results[i].tensor;
-            ASSERT_EQ(got.type(), want[i].type()) << i;
-            for (int64_t k = 0; k < got.count(); ++k) {
-                ASSERT_NEAR(got.get_f64(k), want[i].get_f64(k), 1e-5) << i << " at " << k;
-            }
-        }
-    }
-};
 
 TEST(Runner, KeepsAPlanForEachShapeAndForgetsTheLeastUsed) {
     CompileOptions options;
@@ -349,62 +245,6 @@ TEST(Runner, ActivationsMayLieInLentMemory) {
     s.check({numbers({16, 64}, 3)});
     s.runner->lend_memory(nullptr, 0);
     ::operator delete (memory, std::align_val_t{64});
-}
-
-/// if (c) { if (c) { x + x } else { x } } else { x }
-Graph nested_branches() {
-    auto branch = [](bool twice) {
-        auto g = std::make_shared<Graph>();
-        Value x = g->add_input("x", parse_type("f32[3]"));
-        g->add_output("y", twice ? ops::add(*g, x, x) : ops::maximum(*g, x, 0.0));
-        return g;
-    };
-    auto outer = std::make_shared<Graph>();
-    Value c = outer->add_input("c", parse_type("bool[]"));
-    Value x = outer->add_input("x", parse_type("f32[3]"));
-    outer->add_output("y", outer->add1(if_def, If{branch(true), branch(false), {}}, {c, x}));
-    auto other = std::make_shared<Graph>();
-    other->add_input("c", parse_type("bool[]"));
-    other->add_output("y", ops::maximum(*other, other->add_input("x", parse_type("f32[3]")), 0.0));
-    Graph g;
-    Value condition = g.add_input("c", parse_type("bool[]"));
-    Value in = g.add_input("x", parse_type("f32[3]"));
-    g.add_output("y", g.add1(if_def, If{outer, other, {}}, {condition, condition, in}));
-    return g;
-}
-
-/// A new setting holds in bodies by itself; a timer, an observer and an event are the whole run's.
-TEST(Runner, SettingsOfARunHoldInBodies) {
-    Running r(nested_branches());
-    Tensor yes = Tensor::zeros(DType::Bool, {});
-    yes.set_i64(0, 1);
-    int marker = 0;
-    RunWatch watch;
-    watch.communicator = &marker;
-    r.check({yes, numbers({3})}, watch);
-    // The whole, its branch, and the branch of that one, which has no bodies.
-    EXPECT_EQ(r.device.communicators, (std::vector<void*>{&marker, &marker, nullptr}));
-    r.device.communicators.clear();
-    r.check({yes, numbers({3})});
-    EXPECT_EQ(r.device.communicators, std::vector<void*>(3));
-
-    struct : StepTimer {
-        void step(const StepInfo&, double) noexcept override {}
-    } timer;
-    watch.timer = &timer;
-    watch.times_later = true;
-    watch.observer = [](const ObservedValue&) {};
-    watch.ranges = Ranges::Detailed;
-    watch.inputs_event = &marker;
-    watch.cache_limit = 7;
-    watch.replay = false;
-    RunWatch bodies = watch.for_bodies();
-    EXPECT_EQ(bodies.timer, nullptr);
-    EXPECT_FALSE(bodies.times_later || bodies.observer || bodies.replay);
-    EXPECT_EQ(bodies.ranges, Ranges::None);
-    EXPECT_EQ(bodies.inputs_event, nullptr);
-    EXPECT_EQ(bodies.communicator, &marker);
-    EXPECT_EQ(bodies.cache_limit, 7);
 }
 
 } // namespace
