@@ -29,6 +29,9 @@ using RangeFunction = void (*)(const void*, int64_t, int64_t);
 using TeamFunction = void (*)(const void*, int);
 
 constexpr int64_t pieces_per_thread = 4; // more than one balances threads of unequal speed
+/// Beyond the CPUs: while one job is handed from caller to caller, or ends with a single thread,
+/// another keeps the CPUs busy.
+constexpr int spare_crews = 2;
 constexpr std::chrono::microseconds longest_spin{50};
 constexpr std::chrono::microseconds shortest_spin{2};
 
@@ -263,7 +266,7 @@ size_t place_of_thread() {
 } // namespace
 
 /// The crews: one at first, and one more for each call beside others, while there are CPUs for all
-/// of their threads. A forked child replaces them when it first needs them.
+/// of their threads, and a few beyond. A forked child replaces them when it first needs them.
 struct ThreadPool::State {
     int size = 0;
     std::chrono::nanoseconds spin_limit{0};
@@ -336,7 +339,7 @@ ThreadPool::ThreadPool(int threads) {
     auto cpus = static_cast<int>(usable_cpus().size());
     cpus = cpus == 0 ? std::max(1, static_cast<int>(std::thread::hardware_concurrency())) : cpus;
     int size = threads == 0 ? cpus : threads;
-    state_ = std::make_unique<State>(static_cast<size_t>(std::max(1, cpus / size)));
+    state_ = std::make_unique<State>(static_cast<size_t>(std::max(1, cpus / size) + spare_crews));
     state_->size = size;
     // With more threads than CPUs, spinning would starve the thread being waited for.
     state_->spin_limit = size <= cpus ? longest_spin : std::chrono::microseconds(0);

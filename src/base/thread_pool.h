@@ -19,7 +19,8 @@ public:
     /// Calls f(begin, end) over disjoint ranges that cover [0, n), each at least `grain` long
     /// except the last; the caller works too and returns when all are done. Ranges depend only on
     /// n, grain and size(), so results are deterministic. Nested ones are serial. f must not throw.
-    /// Calls beside others get threads of their own, kept, while CPUs last; else they take turns.
+    /// Calls beside others get threads of their own, kept, while CPUs last, and two calls beyond;
+    /// the others take turns.
     template <class F>
     void parallel_for(int64_t n, int64_t grain, const F& f) {
         run(

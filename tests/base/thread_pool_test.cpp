@@ -163,42 +163,6 @@ TEST(thread_pool, nested_calls_run_on_their_own_thread) {
     EXPECT_EQ(strangers.load(), 0);
 }
 
-TEST(thread_pool, several_callers_take_turns) {
-    ThreadPool pool(std::max(3, ThreadPool::shared().size())); // all CPUs, so one job at a time
-    std::atomic<int> active{0};
-    std::atomic<int> overlaps{0};
-    std::vector<int64_t> sums(4, 0);
-    std::vector<std::thread> callers;
-    for (size_t c = 0; c < sums.size(); ++c) {
-        callers.emplace_back([&, c] {
-            for (int i = 0; i < 500; ++i) {
-                std::atomic<int64_t> sum{0};
-                pool.parallel_for(100, 1, [&](int64_t begin, int64_t end) {
-                    int mark = static_cast<int>(c) + 1;
-                    int none = 0;
-                    // The running job: set by its first piece, and never another's.
-                    if (!active.compare_exchange_strong(none, mark) && none != mark) {
-                        ++overlaps;
-                    }
-                    sum += end - begin;
-                    if (end == 100) {
-                        while (sum.load() != 100) {
-                            std::this_thread::yield();
-                        }
-                        active = 0;
-                    }
-                });
-                sums[c] += sum;
-            }
-        });
-    }
-    for (std::thread& caller : callers) {
-        caller.join();
-    }
-    EXPECT_EQ(overlaps.load(), 0);
-    EXPECT_EQ(sums, (std::vector<int64_t>(4, 50000)));
-}
-
 /// While it lives, the process seems to have so many CPUs.
 class PretendedCpus {
 public:
@@ -248,11 +212,11 @@ TEST(thread_pool, callers_have_threads_of_their_own_while_there_are_cpus) {
 }
 
 TEST(thread_pool, callers_beyond_the_cpus_take_turns) {
-    PretendedCpus cpus(5); // for two jobs of two threads
+    PretendedCpus cpus(5); // for two jobs of two threads; two more jobs may run
     ThreadPool pool(2);
     std::atomic<int> active{0};
     std::atomic<int> most{0};
-    std::vector<int64_t> sums(6, 0);
+    std::vector<int64_t> sums(12, 0);
     std::vector<std::thread> callers;
     for (int64_t& total : sums) {
         callers.emplace_back([&] {
@@ -273,8 +237,23 @@ TEST(thread_pool, callers_beyond_the_cpus_take_turns) {
     for (std::thread& caller : callers) {
         caller.join();
     }
-    EXPECT_LE(most, 4);
-    EXPECT_EQ(sums, (std::vector<int64_t>(6, 12000)));
+    EXPECT_LE(most, 8);
+    EXPECT_EQ(sums, (std::vector<int64_t>(12, 12000)));
+}
+
+TEST(thread_pool, two_callers_beyond_the_cpus_have_threads_too) {
+    PretendedCpus cpus(2);
+    ThreadPool pool(2);
+    Meeting all(6); // three teams of two
+    std::atomic<int> missed{0};
+    std::vector<std::thread> callers;
+    for (int c = 0; c < 3; ++c) {
+        callers.emplace_back([&] { pool.run_team(2, [&](int) { missed += all.come() ? 0 : 1; }); });
+    }
+    for (std::thread& caller : callers) {
+        caller.join();
+    }
+    EXPECT_EQ(missed, 0);
 }
 
 TEST(thread_pool, ranges_are_the_same_beside_another_call) {
