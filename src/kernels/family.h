@@ -151,7 +151,7 @@ struct Problem {
     const Symbols& symbols;
     std::span<const Operand> in;
     std::span<const Operand> out;
-    std::span<const std::byte* const> constants; // as StepArgs
+    std::span<const std::byte* const> constants; // null where it is no graph constant
     const Arch& arch;
     bool tf32 = true; // f32 matrix products may round their operands to TF32
     /// Only tactics that add up a result in one and the same order, whatever the other axes are.

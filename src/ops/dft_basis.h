@@ -5,6 +5,8 @@
 
 #include "ir/graph.h"
 
+#include <functional>
+
 namespace ingot {
 
 /// Whether an f32 constant holds cosines, sines or both at evenly spaced frequencies, each element
@@ -13,6 +15,9 @@ namespace ingot {
 /// weight is refused after one column; a basis costs a few passes over it.
 /// `strides` are in elements, as many as `shape` has sizes.
 bool is_dft_basis(const float* values, std::span<const int64_t> shape,
+                  std::span<const int64_t> strides);
+/// The same for values that lie anywhere: `value(i)` is the one at offset i.
+bool is_dft_basis(const std::function<float(int64_t)>& value, std::span<const int64_t> shape,
                   std::span<const int64_t> strides);
 
 /// Whether the node multiplies by such a constant: a dot or a convolution.

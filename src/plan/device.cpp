@@ -47,7 +47,10 @@ public:
         return memory;
     }
     void release(std::byte* memory) noexcept override { ::operator delete(memory, host_alignment); }
-    const std::byte* constant(const Tensor& t) override { return t.bytes().data(); }
+    const std::byte* constant(const StoredConstant& c) override {
+        CHECK(!c.is_gathered(), "a constant has no bytes on the host");
+        return c.source().bytes().data();
+    }
     void copy(std::byte* to, const std::byte* from, size_t bytes) override {
         if (bytes > 0) {
             std::memcpy(to, from, bytes);

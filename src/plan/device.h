@@ -6,6 +6,7 @@
 
 #include "ir/tensor.h"
 #include "plan/device_parts.h"
+#include "plan/stored_constant.h"
 
 #include <cstddef>
 #include <map>
@@ -34,9 +35,12 @@ public:
     virtual void set_memory(std::shared_ptr<MemorySource> source) = 0;
     /// Begins to bring constants here, whose addresses are asked for next: together they take less
     /// time and memory. Errors: OutOfMemory.
-    virtual void bring(const std::vector<Tensor>& constants) { static_cast<void>(constants); }
-    /// The address of a constant for kernels; valid as long as the device and the tensor's bytes.
-    virtual const std::byte* constant(const Tensor& t) = 0;
+    virtual void bring(const std::vector<StoredConstant>& constants) {
+        static_cast<void>(constants);
+    }
+    /// The address of a constant for kernels; valid as long as the device and the source's bytes.
+    /// The host has no place for one that is gathered.
+    virtual const std::byte* constant(const StoredConstant& c) = 0;
     virtual void copy(std::byte* to, const std::byte* from, size_t bytes) = 0;
     virtual void fill(std::byte* to, int byte, size_t bytes) = 0;
     /// Copies to the host; earlier work is done when it returns.
@@ -50,7 +54,7 @@ public:
     bool is_host() const { return is_host_; }
     const DeviceParts& parts() const { return parts_; }
     /// Whether a constant lies here from the first plan that reads it on.
-    bool keeps(const Tensor& constant) const {
+    bool keeps(const StoredConstant& constant) const {
         return parts_.uploads == nullptr || parts_.uploads->keeps(constant);
     }
     /// For steps that draw random numbers on the host: the number of earlier runs.

@@ -9,13 +9,13 @@
 namespace ingot {
 
 struct Rank;
-class Tensor;
 
 /// Constants from this size on may be left to plan::ConstantUploads.
 inline constexpr size_t streamable_bytes = 4096;
 
 namespace plan {
 
+class StoredConstant;
 struct RunContext;
 struct SegmentPlan;
 
@@ -42,10 +42,10 @@ protected:
 class ConstantUploads {
 public:
     /// Whether a constant stays on the device from the first plan that reads it.
-    virtual bool keeps(const Tensor& constant) = 0;
+    virtual bool keeps(const StoredConstant& constant) = 0;
     /// Copies a constant that does not stay. Only enqueues. `beside`: after earlier work and
     /// concurrent with later work, up to end_uploads().
-    virtual void upload(std::byte* to, const Tensor& constant, bool beside) = 0;
+    virtual void upload(std::byte* to, const StoredConstant& constant, bool beside) = 0;
     /// Later work may read the constants that were uploaded concurrently.
     virtual void end_uploads() = 0;
     /// The limit in bytes on constants in transit for one step while the previous step still holds
@@ -62,7 +62,7 @@ public:
     /// Bytes that can be allocated now; -1 when unknown.
     virtual int64_t available() const = 0;
     /// Bytes that Device::constant() would allocate for it.
-    virtual int64_t missing_bytes(const Tensor& constant) const = 0;
+    virtual int64_t missing_bytes(const StoredConstant& constant) const = 0;
 
 protected:
     ~DeviceBudget() = default;

@@ -22,6 +22,7 @@ namespace ingot::plan {
 
 class Device;
 class PackCache;
+class StoredConstant;
 struct KernelSet;
 struct Program;
 
@@ -122,9 +123,10 @@ struct StepArgs {
     const Symbols& symbols;
     std::span<const Operand> in;
     std::span<const Operand> out;
-    /// Per input: the base of its buffer when it is a graph constant, else null. Such bytes outlive
-    /// the executable, so that kernels may key packed copies by the address.
-    std::span<const std::byte* const> constants;
+    /// Per input: the contents of its buffer when it is a graph constant, else null. Where they are
+    /// a tensor's own, the bytes outlive the executable, so that kernels may key packed copies by
+    /// the address.
+    std::span<const StoredConstant* const> constants;
     /// Programs of the node's bodies (If, Loop).
     std::span<const std::shared_ptr<const Program>> bodies;
     PackCache& packs;

@@ -2,6 +2,7 @@
 // Planner, part two: storages, and the assignment of values to them.
 #include "ops/primitives.h"
 #include "plan/copy.h"
+#include "plan/device.h"
 #include "plan/planner.h"
 
 #include <algorithm>
@@ -84,6 +85,18 @@ const Operand& Planner::operand_of(Value v) {
     return p.operand;
 }
 
+/// The host's steps read its bytes; other devices gather them when they take them.
+StoredConstant Planner::constant_in_order(const StoredConstant& c, const Operand& view,
+                                          const Order& order) const {
+    Tensor bytes = c.source();
+    if (c.is_gathered()) { // a view of what was gathered
+        bytes = packed_constant(*program_.packs, c.view(), bytes.bytes().data(), c.order());
+    } else if (!device_.is_host()) {
+        return {c.source(), view, order};
+    }
+    return packed_constant(*program_.packs, view, bytes.bytes().data(), order);
+}
+
 Operand Planner::in_order(Value v, const Order& order) {
     Operand from = operand_of(v);
     if (is_dense(from.view, order)) {
@@ -100,7 +113,7 @@ Operand Planner::in_order(Value v, const Order& order) {
     if (plan_->placed[v.id].immutable && s != nullptr && s->kind == Storage::Kind::Constant) {
         Storage packed;
         packed.kind = Storage::Kind::Constant;
-        packed.constant = packed_constant(*program_.packs, from, s->constant.bytes().data(), order);
+        packed.constant = constant_in_order(s->constant, from, order);
         to = {from.dtype, new_storage(std::move(packed)), dense(from.view.shape, order)};
     } else {
         to = new_arena(from.dtype, from.view.shape, order);

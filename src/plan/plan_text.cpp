@@ -85,9 +85,8 @@ std::string buffer_text(const SegmentPlan& plan, size_t index, bool kept) {
         text += "allocated when its size is known";
         break;
     case Storage::Kind::Constant:
-        text += str("constant ", s.constant.dtype(), s.constant.shape(), ", ",
-                    s.constant.bytes().size(), " bytes", kept ? "" : ", streamed",
-                    s.read ? "" : ", unused");
+        text += str("constant ", s.constant.dtype(), s.constant.shape(), ", ", s.constant.size(),
+                    " bytes", kept ? "" : ", streamed", s.read ? "" : ", unused");
         break;
     case Storage::Kind::Arena:
         text += str(s.bytes, " bytes at ", s.offset, ", ");

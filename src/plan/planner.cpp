@@ -310,12 +310,12 @@ void Planner::add_step(const Node& n, const NodeInfo& info, std::vector<Operand>
     for (Operand& o : in) {
         o = streamed(o);
     }
-    std::vector<const std::byte*> constants;
+    std::vector<const StoredConstant*> constants;
     for (size_t i = 0; i < in.size(); ++i) {
         const Storage* s = storage_of(in[i].buffer);
         bool fixed = s != nullptr && s->kind == Storage::Kind::Constant &&
                      plan_->placed[n.inputs[i].id].immutable;
-        constants.push_back(fixed ? s->constant.bytes().data() : nullptr);
+        constants.push_back(fixed ? &s->constant : nullptr);
     }
     StepArgs args{*info.kernel,
                   group_of(graph_, n),

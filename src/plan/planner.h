@@ -39,6 +39,8 @@ private:
     Shape shape_of(Value v) const;
     const Operand& operand_of(Value v);
     Operand in_order(Value v, const Order& order);
+    StoredConstant constant_in_order(const StoredConstant& c, const Operand& view,
+                                     const Order& order) const;
     Operand place_result(const Node& n, size_t result, const Order& order, bool strided);
     std::optional<Operand> place_in_dead_input(const Node& n, const Order& order,
                                                std::span<const Operand> in);

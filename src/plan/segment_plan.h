@@ -5,6 +5,7 @@
 
 #include "plan/memory_planner.h"
 #include "plan/program.h"
+#include "plan/stored_constant.h"
 
 #include <algorithm>
 
@@ -27,9 +28,9 @@ struct Storage {
     int64_t bytes = 0;
     int64_t first = 0; // the lifetime of an arena block, in steps
     int64_t last = 0;
-    int64_t offset = 0; // in the segment's arena
-    Tensor constant;    // keeps the bytes alive
-    bool read = false;  // a step uses it, here or in a later segment
+    int64_t offset = 0;      // in the segment's arena
+    StoredConstant constant; // keeps the source's bytes alive
+    bool read = false;       // a step uses it, here or in a later segment
 };
 
 struct StepEntry {
@@ -67,7 +68,7 @@ struct SegmentPlan {
     int64_t streamed_bytes = 0; // part of the arena: room for constants that are not kept
     std::vector<Placed> placed; // per value of the graph, for later segments
     /// By buffer: constants of this and earlier segments that the device does not keep.
-    std::map<int, Tensor> not_kept;
+    std::map<int, StoredConstant> not_kept;
     /// Plans of the next segment by the symbols that this one binds; most recent first.
     std::vector<std::pair<Shape, std::unique_ptr<SegmentPlan>>> next;
 

@@ -27,7 +27,7 @@ Status enqueued(const RunContext& c, const F& f) noexcept {
 /// Copies a constant to the buffer that a later step reads.
 class UploadStep : public Step {
 public:
-    UploadStep(Tensor constant, int buffer, bool beside)
+    UploadStep(StoredConstant constant, int buffer, bool beside)
         : constant_(std::move(constant)), buffer_(buffer), beside_(beside) {}
     Status run(const RunContext& c) noexcept override {
         return enqueued(
@@ -37,7 +37,7 @@ public:
     bool recordable() const override { return true; }
 
 private:
-    Tensor constant_;
+    StoredConstant constant_;
     int buffer_;
     bool beside_;
 };
@@ -61,11 +61,11 @@ Operand Planner::streamed(const Operand& o) {
     if (!here && earlier == plan_->not_kept.end()) {
         return o;
     }
-    Tensor constant = here ? s->constant : earlier->second;
+    StoredConstant constant = here ? s->constant : earlier->second;
     Upload upload;
     upload.step = plan_->steps.size();
     size_t first = upload.step; // of the uploads for the same step
-    int64_t bytes = static_cast<int64_t>(constant.bytes().size());
+    int64_t bytes = static_cast<int64_t>(constant.size());
     int64_t on_their_way = bytes;
     size_t before = uploads_.size();
     while (before > 0 && uploads_[before - 1].step + 1 == first) {

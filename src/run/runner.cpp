@@ -136,7 +136,7 @@ SegmentPlan* Runner::plan_next(SegmentPlan& before, const std::vector<const Step
 
 /// Those that an engine's load has brought are there already.
 void Runner::bring_constants(const SegmentPlan& plan) {
-    std::vector<Tensor> constants;
+    std::vector<StoredConstant> constants;
     for (const Storage& s : plan.storages) {
         if (s.kind == Storage::Kind::Constant && s.read && device_->keeps(s.constant)) {
             constants.push_back(s.constant);

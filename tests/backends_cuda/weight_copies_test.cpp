@@ -4,10 +4,12 @@
 #include "backends/cuda/options.h"
 #include "backends/cuda/run/device_weights.h"
 #include "backends/device_memory.h"
+#include "backends_cuda/fake_driver.h"
 #include "backends_cuda/timed_gpu.h"
 #include "base/interrupt.h"
 #include "engine/engine.h"
 #include "ops/ops.h"
+#include "plan/copy.h"
 
 #include <gtest/gtest.h>
 
@@ -21,6 +23,7 @@ namespace {
 
 using cuda::Memory;
 using cuda::Weights;
+using plan::StoredConstant;
 
 /// A GPU whose writes from the host the test holds up, counts or lets fail.
 class SlowGpu : public TimedGpu {
@@ -116,6 +119,10 @@ struct Store {
     bool holds(const Tensor& t) {
         return std::memcmp(weights.find(t, *stream), t.bytes().data(), t.bytes().size()) == 0;
     }
+    template <class Constants>
+    void start(const Constants& all) {
+        weights.start({all.begin(), all.end()});
+    }
     Memory memory;
     Weights weights;
     std::unique_ptr<cuda::Stream> stream;
@@ -127,7 +134,7 @@ TEST(WeightCopies, EveryByteArrivesByThreads) {
     std::vector<Tensor> all = many_constants(1);
     all.push_back(all[4]); // once more
     gpu.close();
-    store.weights.start(all);
+    store.start(all);
     all.pop_back();
     EXPECT_EQ(store.weights.bytes(), sum_of(all));
     for (const Tensor& t : all) {
@@ -140,7 +147,7 @@ TEST(WeightCopies, EveryByteArrivesByThreads) {
     }
     EXPECT_EQ(gpu.written(), static_cast<int64_t>(sum_of(all)));
     EXPECT_FALSE(gpu.writers().contains(std::this_thread::get_id()));
-    store.weights.start(all);
+    store.start(all);
     EXPECT_EQ(gpu.written(), static_cast<int64_t>(sum_of(all))) << "they were there";
 }
 
@@ -148,7 +155,7 @@ TEST(WeightCopies, FewBytesAreThereAtOnce) {
     SlowGpu gpu;
     Store store(gpu);
     std::vector<Tensor> all = {random_bytes(5000, 1), random_bytes(3, 2)};
-    store.weights.start(all);
+    store.start(all);
     EXPECT_EQ(gpu.written(), 5003);
     EXPECT_EQ(gpu.writers(), std::set{std::this_thread::get_id()});
     EXPECT_TRUE(store.holds(all[0]) && store.holds(all[1]));
@@ -160,7 +167,7 @@ TEST(WeightCopies, WhatFailedIsCopiedWhenItIsAskedForAgain) {
         Store store(gpu);
         std::vector<Tensor> all = many_constants(2);
         gpu.fail_from(n);
-        store.weights.start(all);
+        store.start(all);
         try {
             store.weights.find(all[0], *store.stream);
             FAIL() << "copy " << n << " failed, and nobody heard of it";
@@ -183,7 +190,7 @@ TEST(WeightCopies, WithoutMemoryNothingIsThere) {
     Store store(gpu, 40 << 20);
     std::vector<Tensor> all = many_constants(3);
     try {
-        store.weights.start(all);
+        store.start(all);
         FAIL() << "60 MB fit into 40 MiB";
     } catch (const Error& e) {
         EXPECT_EQ(e.code(), ErrorCode::OutOfMemory);
@@ -207,7 +214,7 @@ TEST(WeightCopies, ConstantsFillTheirSlabs) {
     }
     all.push_back(random_bytes(300 << 20, 40)); // more than a slab
     all.push_back(random_bytes(1000, 41));
-    store.weights.start(all);
+    store.start(all);
     EXPECT_LT(gpu.used(), static_cast<int64_t>(sum_of(all)) + 4096);
     EXPECT_EQ(gpu.allocations(), 4U); // 28 constants and 12, the large one, the last one
     EXPECT_TRUE(store.holds(random_bytes(10, 42))); // comes late: a slab of 64 KiB
@@ -224,7 +231,7 @@ TEST(WeightCopies, TheirEndComesBeforeTheMemoryGoes) {
     std::thread opener;
     {
         Store store(gpu);
-        store.weights.start(all);
+        store.start(all);
         opener = std::thread([&gpu] {
             std::this_thread::sleep_for(std::chrono::milliseconds(50));
             gpu.open();
@@ -242,7 +249,7 @@ TEST(WeightCopies, AStopRequestEndsTheWaitAndNotTheCopies) {
     Store store(gpu);
     std::vector<Tensor> all = many_constants(5);
     gpu.close();
-    store.weights.start(all);
+    store.start(all);
     request_interrupt();
     EXPECT_THROW(store.weights.find(all[3], *store.stream), Error);
     clear_interrupt();
@@ -250,6 +257,106 @@ TEST(WeightCopies, AStopRequestEndsTheWaitAndNotTheCopies) {
     gpu.open();
     EXPECT_TRUE(store.holds(all[3]));
     EXPECT_EQ(gpu.written(), static_cast<int64_t>(sum_of(all)));
+}
+
+/// Constants of some tensors as kernels read them: matrices and filters in another order, a part of
+/// one, and their tensors as they are.
+std::vector<StoredConstant> many_orders() {
+    std::vector<StoredConstant> all;
+    auto tensor = [&all](DType type, Shape shape) {
+        int64_t bytes = byte_size(type, count_of(shape));
+        Tensor t = random_bytes(bytes, static_cast<uint64_t>(bytes));
+        all.emplace_back(
+            Tensor::wrap(type, std::move(shape), t.bytes(), std::make_shared<Tensor>(t)));
+        return all.back().source();
+    };
+    using plan::dense;
+    Tensor matrix = tensor(DType::F16, {3001, 2053});
+    all.emplace_back(matrix, plan::Operand{DType::F16, 0, dense(matrix.shape())},
+                     plan::Order{1, 0});
+    plan::View part = plan::sliced(dense(matrix.shape()), {7, 64}, {2000, 1024}, Shape{1, 1});
+    all.emplace_back(matrix, plan::Operand{DType::F16, 0, part}, plan::Order{1, 0});
+    for (DType type : {DType::F32, DType::F16}) {
+        Tensor filters = tensor(type, {257, 640, 3, 3});
+        all.emplace_back(filters, plan::Operand{type, 0, dense(filters.shape())},
+                         plan::channels_last(4));
+    }
+    Tensor wide = tensor(DType::F64, {3, 900000});
+    all.emplace_back(wide, plan::Operand{DType::F64, 0, dense(wide.shape())}, plan::Order{1, 0});
+    return all;
+}
+
+Tensor packed(const StoredConstant& c) {
+    plan::PackCache packs;
+    return c.is_gathered()
+               ? plan::packed_constant(packs, c.view(), c.source().bytes().data(), c.order())
+               : c.source();
+}
+
+bool holds(Store& store, const StoredConstant& c) {
+    Tensor expected = packed(c);
+    return std::memcmp(store.weights.find(c, *store.stream), expected.bytes().data(), c.size()) ==
+           0;
+}
+
+TEST(WeightCopies, ConstantsArriveInTheOrderOfTheirKernels) {
+    SlowGpu gpu;
+    Store store(gpu);
+    std::vector<StoredConstant> all = many_orders();
+    int64_t bytes = 0;
+    for (const StoredConstant& c : all) {
+        bytes += static_cast<int64_t>(c.size());
+    }
+    store.start(all);
+    EXPECT_EQ(store.weights.bytes(), static_cast<size_t>(bytes));
+    for (const StoredConstant& c : all) {
+        EXPECT_TRUE(store.weights.has(c));
+        EXPECT_TRUE(holds(store, c)) << c.size();
+    }
+    EXPECT_EQ(gpu.written(), bytes);
+    EXPECT_FALSE(gpu.writers().contains(std::this_thread::get_id()));
+    // The same elements, seen by another view.
+    const Tensor& matrix = all[0].source();
+    plan::View turned = plan::permuted(plan::dense(matrix.shape()), std::vector<int64_t>{1, 0});
+    StoredConstant again(matrix, {DType::F16, 0, turned}, {0, 1});
+    EXPECT_EQ(store.weights.find(again, *store.stream), store.weights.find(all[1], *store.stream));
+    EXPECT_EQ(gpu.written(), bytes);
+}
+
+TEST(WeightCopies, OneThatComesLateIsGatheredToo) {
+    SlowGpu gpu;
+    Store store(gpu);
+    for (const StoredConstant& c : many_orders()) {
+        EXPECT_FALSE(store.weights.has(c));
+        EXPECT_TRUE(holds(store, c)) << c.size();
+    }
+    EXPECT_EQ(gpu.writers(), std::set{std::this_thread::get_id()});
+}
+
+TEST(WeightCopies, GatheredOnesArriveByTheDriver) {
+    fake::reset();
+    {
+        auto gpu = fake::make_gpu();
+        Memory memory(*gpu, 0);
+        Weights weights(*gpu, memory);
+        cuda::StreamedWeights streamed(*gpu, 1 << 20);
+        std::unique_ptr<cuda::Stream> stream = gpu->create_stream();
+        std::vector<StoredConstant> all = many_orders();
+        StoredConstant late = all.back();
+        all.pop_back();
+        weights.start(all);
+        all.push_back(late);
+        for (const StoredConstant& c : all) {
+            Tensor expected = packed(c);
+            const std::byte* there = weights.find(c, *stream);
+            EXPECT_EQ(std::memcmp(there, expected.bytes().data(), c.size()), 0) << c.size();
+            EXPECT_FALSE(streamed.keeps(c));
+            const std::byte* pinned = streamed.find(c);
+            EXPECT_EQ(std::memcmp(pinned, expected.bytes().data(), c.size()), 0) << c.size();
+            EXPECT_EQ(streamed.find(c), pinned);
+        }
+    }
+    EXPECT_EQ(fake::alive(), "");
 }
 
 /// A product whose weights are enough for a thread.
@@ -308,6 +415,29 @@ TEST(WeightCopies, BeginAtTheLoadOfANetworkThatNeedsEvenSizes) {
         auto held = upload_weights(*backend, graph, o);
         EXPECT_EQ(gpu.used() >= 6 << 20, step != 48) << step;
     }
+}
+
+TEST(WeightCopies, TheHostHoldsNoneInTheOrderOfAKernel) {
+    SlowGpu gpu;
+    auto backend = cuda::make_backend(gpu, 1);
+    CompileOptions o;
+    o.of<CudaOptions>().runtime_cache = "";
+    // Kernels for f16 read the second operand with its depth innermost.
+    Graph g;
+    Value x = g.add_input("x", parse_type("f16[64,256]"));
+    Tensor w = Tensor::zeros(DType::F16, {256, 512});
+    for (int64_t i = 0; i < w.count(); ++i) {
+        w.set_f64(i, static_cast<double>(i % 251));
+    }
+    g.add_output("y", ops::matmul(g, x, ops::constant(g, w)));
+    auto graph = std::make_shared<const Graph>(std::move(g));
+    Shape shape = {64, 256};
+    std::string text = plan_text_ahead(graph, {&shape, 1}, 90, o);
+    EXPECT_NE(text.find("constant f16[512,256], 262144 bytes"), std::string::npos) << text;
+    Context context(Engine::create(Graph(*graph), {}, {}), *backend, o);
+    std::vector<Tensor> in = {Tensor::zeros(DType::F16, {64, 256})};
+    context.run(in);
+    EXPECT_EQ(context.executable().packed_bytes(), 262144U); // on the device
 }
 
 TEST(WeightCopies, BeginTogetherInAFirstRun) {

@@ -142,7 +142,7 @@ public:
     std::byte* allocate(int64_t bytes) override { return host_.allocate(bytes); }
     void release(std::byte* memory) noexcept override { host_.release(memory); }
     void set_memory(std::shared_ptr<MemorySource>) override {}
-    const std::byte* constant(const Tensor& t) override { return host_.constant(t); }
+    const std::byte* constant(const plan::StoredConstant& c) override { return host_.constant(c); }
     void copy(std::byte* to, const std::byte* from, size_t bytes) override {
         host_.copy(to, from, bytes);
     }

@@ -75,9 +75,8 @@ private:
                 return {&arenas_[segment], s.offset, s.bytes};
             }
             return {nullptr, 0,
-                    s.kind == Storage::Kind::Constant
-                        ? static_cast<int64_t>(s.constant.bytes().size())
-                        : -1};
+                    s.kind == Storage::Kind::Constant ? static_cast<int64_t>(s.constant.size())
+                                                      : -1};
         }
         fail(str("b", buffer, " is not there"));
     }

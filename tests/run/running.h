@@ -43,7 +43,9 @@ public:
         ::operator delete (memory, std::align_val_t{64});
     }
     void set_memory(std::shared_ptr<MemorySource>) override {}
-    const std::byte* constant(const Tensor& t) override { return t.bytes().data(); }
+    const std::byte* constant(const StoredConstant& c) override {
+        return c.source().bytes().data();
+    }
     void copy(std::byte* to, const std::byte* from, size_t bytes) override {
         std::memmove(to, from, bytes);
     }

@@ -4,6 +4,7 @@
 
 #include "plan/kernel.h"
 #include "plan/program.h"
+#include "plan/stored_constant.h"
 
 namespace ingot::cpu {
 
@@ -26,6 +27,12 @@ using plan::RunContext;
 using plan::Step;
 using plan::StepArgs;
 using plan::View;
+
+/// The base of an input's buffer when it is a graph constant, else null.
+inline const std::byte* constant_base(const StepArgs& args, size_t input) {
+    const plan::StoredConstant* c = args.constants[input];
+    return c == nullptr ? nullptr : c->source().bytes().data();
+}
 
 std::span<const KernelTable* const> all_cpu_kernels();
 const KernelSet& cpu_kernels();

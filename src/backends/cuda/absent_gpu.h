@@ -16,6 +16,7 @@ public:
     void fill(std::byte*, int, size_t) override {}
     void read(void*, const std::byte*, size_t) override { refuse(); }
     void write(std::byte*, const void*, size_t) override {}
+    void write_filled(std::byte*, size_t, const Fill&) override {}
     void synchronize() override {}
 
 private:

@@ -95,7 +95,7 @@ void upload_weights(Gpu& gpu, const LoweredGraph& lowered, const CompileOptions&
     if (plan == nullptr) {
         return;
     }
-    std::vector<Tensor> constants;
+    std::vector<plan::StoredConstant> constants;
     for (const plan::Storage& s : plan->storages) {
         bool constant = s.kind == plan::Storage::Kind::Constant && s.read;
         if (constant && lowered.device->streamed.keeps(s.constant)) {

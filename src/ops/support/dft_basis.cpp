@@ -23,14 +23,15 @@ constexpr double least_spread = 0.5;
 
 /// A strided part of the values: element (k, n) is frequency k of sample n.
 struct Basis {
-    const float* values;
+    const std::function<float(int64_t)>* value;
+    int64_t first;
     int64_t frequencies;
     int64_t samples;
     int64_t frequency_stride;
     int64_t sample_stride;
 
     double at(int64_t k, int64_t n) const {
-        return values[k * frequency_stride + n * sample_stride];
+        return (*value)(first + k * frequency_stride + n * sample_stride);
     }
 };
 
@@ -129,19 +130,24 @@ bool is_any_transform(const Basis& b) {
     Basis half = b;
     half.frequencies /= 2;
     Basis other = half;
-    other.values += half.frequencies * half.frequency_stride;
+    other.first += half.frequencies * half.frequency_stride;
     if (is_transform(half) && is_transform(other)) {
         return true;
     }
     half.frequency_stride *= 2;
     other = half;
-    other.values += b.frequency_stride;
+    other.first += b.frequency_stride;
     return is_transform(half) && is_transform(other);
 }
 
 } // namespace
 
 bool is_dft_basis(const float* values, std::span<const int64_t> shape,
+                  std::span<const int64_t> strides) {
+    return is_dft_basis([values](int64_t i) { return values[i]; }, shape, strides);
+}
+
+bool is_dft_basis(const std::function<float(int64_t)>& value, std::span<const int64_t> shape,
                   std::span<const int64_t> strides) {
     std::vector<size_t> axes;
     for (size_t i = 0; i < shape.size(); ++i) {
@@ -152,9 +158,9 @@ bool is_dft_basis(const float* values, std::span<const int64_t> shape,
     if (axes.size() != 2) {
         return false;
     }
-    Basis rows{values, shape[axes[0]], shape[axes[1]], strides[axes[0]], strides[axes[1]]};
-    Basis columns{values, rows.samples, rows.frequencies, rows.sample_stride,
-                  rows.frequency_stride};
+    Basis rows{&value, 0, shape[axes[0]], shape[axes[1]], strides[axes[0]], strides[axes[1]]};
+    Basis columns{
+        &value, 0, rows.samples, rows.frequencies, rows.sample_stride, rows.frequency_stride};
     return is_any_transform(rows) || is_any_transform(columns);
 }
 

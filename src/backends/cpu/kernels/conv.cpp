@@ -40,7 +40,7 @@ ConvProblem problem_of(const StepArgs& args) {
     p.x = args.in[static_cast<size_t>(args.group.input_index(n.inputs[0]))];
     auto w = static_cast<size_t>(args.group.input_index(n.inputs[1]));
     p.w = args.in[w];
-    p.w_constant = args.constants[w];
+    p.w_constant = constant_base(args, w);
     p.out = args.out[0];
     const Shape& x = p.x.view.shape;
     const Shape& k = p.w.view.shape;

@@ -143,14 +143,14 @@ std::unique_ptr<Step> prepare(const StepArgs& args) {
     if (count(s.depth) == 0) {
         return with_epilogue(std::make_unique<ZeroStep>(c), args);
     }
-    if (auto step = make_library_matmul(s, {a, b, c, args.constants[right]}, args)) {
+    if (auto step = make_library_matmul(s, {a, b, c, constant_base(args, right)}, args)) {
         return step;
     }
     MatmulSpec spec;
-    spec.a =
-        side_of(a, args.constants[left], s.batch, s.batch.a, s.rows, s.rows.a, s.depth, s.depth.a);
-    spec.b = side_of(b, args.constants[right], s.batch, s.batch.b, s.columns, s.columns.b, s.depth,
-                     s.depth.b);
+    spec.a = side_of(a, constant_base(args, left), s.batch, s.batch.a, s.rows, s.rows.a, s.depth,
+                     s.depth.a);
+    spec.b = side_of(b, constant_base(args, right), s.batch, s.batch.b, s.columns, s.columns.b,
+                     s.depth, s.depth.b);
     spec.dtype = c.dtype;
     spec.in_order = args.options.batch_invariant;
     spec.batch = plan::offsets_of(s.batch.sizes, s.batch.c);

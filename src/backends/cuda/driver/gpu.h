@@ -7,10 +7,14 @@
 #include "kernels/family.h"
 #include "plan/device_parts.h"
 
+#include <algorithm>
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ingot::cuda {
 
@@ -114,6 +118,18 @@ public:
     virtual void read(void* to, const std::byte* from, size_t bytes) = 0;
     /// Copies from the host; `from` may change once it returns.
     virtual void write(std::byte* to, const void* from, size_t bytes) = 0;
+    /// Copies what `fill` writes: it gets memory for `bytes` bytes, a part after the other, with
+    /// the part's first byte. Parts but the last are multiples of 4096 bytes.
+    using Fill = std::function<void(size_t at, std::span<std::byte> part)>;
+    virtual void write_filled(std::byte* to, size_t bytes, const Fill& fill) {
+        constexpr size_t part_bytes = 4 << 20;
+        std::vector<std::byte> memory(std::min(bytes, part_bytes));
+        for (size_t at = 0; at < bytes; at += part_bytes) {
+            std::span<std::byte> part(memory.data(), std::min(bytes - at, part_bytes));
+            fill(at, part);
+            write(to + at, part.data(), part.size());
+        }
+    }
     virtual void synchronize() = 0;
     /// Copies from memory of Gpu::allocate_shared, which must not change until the copy has run.
     /// Only enqueues; may be recorded.

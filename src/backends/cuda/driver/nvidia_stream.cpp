@@ -160,6 +160,12 @@ public:
     }
 
     void write(std::byte* to, const void* from, size_t bytes) override {
+        write_filled(to, bytes, [from](size_t at, std::span<std::byte> part) {
+            std::memcpy(part.data(), static_cast<const std::byte*>(from) + at, part.size());
+        });
+    }
+
+    void write_filled(std::byte* to, size_t bytes, const Fill& fill) override {
         Entered entered = device_.enter();
         for (size_t at = 0; at < bytes; at += half_bytes) {
             size_t part = std::min(bytes - at, half_bytes);
@@ -167,7 +173,7 @@ public:
             if (half_used_[half_]) { // wait until it is copied
                 device_.check(device_.d.event_synchronize(half_done_[half_]), "cuEventSynchronize");
             }
-            std::memcpy(half, static_cast<const std::byte*>(from) + at, part);
+            fill(at, {half, part});
             device_.check(device_.d.copy_to_device(address(to + at), half, part, stream_),
                           "copying to the device");
             device_.check(device_.d.event_record(half_done_[half_], stream_), "cuEventRecord");

@@ -115,18 +115,18 @@ void CudaDevice::release(std::byte* memory) noexcept {
     state_->memory.release(memory);
 }
 
-void CudaDevice::bring(const std::vector<Tensor>& constants) {
+void CudaDevice::bring(const std::vector<StoredConstant>& constants) {
     state_->weights.start(constants);
 }
 
-const std::byte* CudaDevice::constant(const Tensor& t) {
-    return state_->weights.find(t, *stream_);
+const std::byte* CudaDevice::constant(const StoredConstant& c) {
+    return state_->weights.find(c, *stream_);
 }
 
 /// A copy beside later steps may overwrite what steps so far have left: it comes after these.
-void CudaDevice::upload(std::byte* to, const Tensor& constant, bool beside) {
+void CudaDevice::upload(std::byte* to, const StoredConstant& constant, bool beside) {
     if (!beside || order() == nullptr) {
-        stream_->upload(to, state_->streamed.find(constant), constant.bytes().size());
+        stream_->upload(to, state_->streamed.find(constant), constant.size());
         return;
     }
     if (upload_stream_ == nullptr) {
@@ -136,7 +136,7 @@ void CudaDevice::upload(std::byte* to, const Tensor& constant, bool beside) {
     const std::byte* from = state_->streamed.find(constant);
     upload_stream_->parts().order->follow(*stream_);
     uploading_ = true;
-    upload_stream_->upload(to, from, constant.bytes().size());
+    upload_stream_->upload(to, from, constant.size());
 }
 
 void CudaDevice::pass_priority(Stream& stream) const {
@@ -365,10 +365,10 @@ void CudaDevice::end() {
     nvtx().pop();
 }
 
-int64_t CudaDevice::missing_bytes(const Tensor& constant) const {
+int64_t CudaDevice::missing_bytes(const StoredConstant& constant) const {
     return state_->weights.has(constant) || !state_->streamed.keeps(constant)
                ? 0
-               : static_cast<int64_t>(constant.bytes().size());
+               : static_cast<int64_t>(constant.size());
 }
 
 int CudaDevice::add_error_word(std::string what) {

@@ -38,6 +38,7 @@ using plan::SegmentPlan;
 using plan::Step;
 using plan::StepArgs;
 using plan::StepEntry;
+using plan::StoredConstant;
 using plan::View;
 
 struct CudaState {
@@ -84,8 +85,8 @@ public:
         release_spare();
         source_ = std::move(source);
     }
-    void bring(const std::vector<Tensor>& constants) override;
-    const std::byte* constant(const Tensor& t) override;
+    void bring(const std::vector<StoredConstant>& constants) override;
+    const std::byte* constant(const StoredConstant& c) override;
     void copy(std::byte* to, const std::byte* from, size_t bytes) override;
     void fill(std::byte* to, int byte, size_t bytes) override;
     void read(void* to, const std::byte* from, size_t bytes) override;
@@ -125,13 +126,13 @@ private:
     bool settle() override;
     bool replay(SegmentPlan& plan, const RunContext& context) override;
     // ConstantUploads
-    bool keeps(const Tensor& constant) override { return state_->streamed.keeps(constant); }
-    void upload(std::byte* to, const Tensor& constant, bool beside) override;
+    bool keeps(const StoredConstant& constant) override { return state_->streamed.keeps(constant); }
+    void upload(std::byte* to, const StoredConstant& constant, bool beside) override;
     void end_uploads() override;
     int64_t room() const override { return state_->streamed.room(); }
     // DeviceBudget
     int64_t available() const override { return state_->memory.available(); }
-    int64_t missing_bytes(const Tensor& constant) const override;
+    int64_t missing_bytes(const StoredConstant& constant) const override;
     // StepState
     void advance_draws() override;
     void check_errors(bool waits) override;

@@ -10,7 +10,6 @@
 #include "plan/memory_source.h"
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 #include <span>
 
@@ -95,28 +94,27 @@ std::byte* Weights::reserve(size_t bytes, size_t slab) {
 
 /// A slab that the first of some constants and those behind it fill.
 size_t Weights::slab_of(std::span<const Key> constants) {
-    size_t all = aligned(constants.front().second);
+    size_t all = aligned(constants.front().size());
     for (const Key& key : constants.subspan(1)) {
-        if (all + aligned(key.second) > most_slab_bytes) {
+        if (all + aligned(key.size()) > most_slab_bytes) {
             break;
         }
-        all += aligned(key.second);
+        all += aligned(key.size());
     }
     return all;
 }
 
-void Weights::start(const std::vector<Tensor>& constants) {
+void Weights::start(const std::vector<plan::StoredConstant>& constants) {
     std::scoped_lock lock(mutex_);
     std::vector<Key> fresh;
     std::vector<WeightCopies::Copy> copies;
     const size_t slabs_before = slabs_.size();
     try {
-        for (const Tensor& t : constants) {
-            Key key(t.bytes().data(), t.bytes().size());
+        for (const Key& key : constants) {
             if (entries_.count(key) == 0) {
                 fresh.push_back(key);
-                entries_.emplace(key, Entry{t, nullptr, nullptr});
-                bytes_ += key.second;
+                entries_.emplace(key, Entry{});
+                bytes_ += key.size();
             }
         }
         if (fresh.empty()) {
@@ -124,13 +122,13 @@ void Weights::start(const std::vector<Tensor>& constants) {
         }
         for (size_t i = 0; i < fresh.size(); ++i) {
             const Key& key = fresh[i];
-            bool opens = aligned(key.second) > slab_left_;
+            bool opens = aligned(key.size()) > slab_left_;
             size_t slab = opens ? slab_of(std::span(fresh).subspan(i)) : 0;
-            std::byte* address = reserve(key.second, slab);
+            std::byte* address = reserve(key.size(), slab);
             entries_.at(key).address = address;
-            copies.push_back({address, key.first, key.second});
+            copies.push_back({address, key});
         }
-        auto started = std::make_shared<WeightCopies>(gpu_, copies, memory_.is_lent());
+        auto started = std::make_shared<WeightCopies>(gpu_, std::move(copies), memory_.is_lent());
         for (const Key& key : fresh) {
             entries_.at(key).copies = started;
         }
@@ -153,7 +151,7 @@ void Weights::close_slabs(size_t count) {
 
 void Weights::forget(const std::vector<Key>& keys) {
     for (const Key& key : keys) {
-        bytes_ -= entries_.erase(key) == 1 ? key.second : 0;
+        bytes_ -= entries_.erase(key) == 1 ? key.size() : 0;
     }
 }
 
@@ -174,10 +172,9 @@ void Weights::wait_for(const std::shared_ptr<WeightCopies>& copies) {
     }
 }
 
-std::byte* Weights::find(const Tensor& t, Stream& stream) {
+std::byte* Weights::find(const plan::StoredConstant& c, Stream& stream) {
     std::unique_lock lock(mutex_);
-    Key key(t.bytes().data(), t.bytes().size());
-    auto it = entries_.find(key);
+    auto it = entries_.find(c);
     if (it != entries_.end()) {
         std::byte* address = it->second.address;
         std::shared_ptr<WeightCopies> copies = it->second.copies;
@@ -187,29 +184,31 @@ std::byte* Weights::find(const Tensor& t, Stream& stream) {
         }
         return address;
     }
-    it = entries_.emplace(key, Entry{t, nullptr, nullptr}).first;
+    it = entries_.emplace(c, Entry{}).first;
     try {
-        TraceSpan span("upload", str(t.bytes().size(), " bytes"));
-        size_t bytes = aligned(t.bytes().size());
+        TraceSpan span("upload", str(c.size(), " bytes"));
+        size_t bytes = aligned(c.size());
         int64_t left = memory_.available();
         bool fits = left < 0 || static_cast<size_t>(left) >= late_slab_bytes;
         it->second.address = reserve(bytes, fits ? std::max(bytes, late_slab_bytes) : bytes);
         if (StreamOrder* order = stream.parts().order; order != nullptr && memory_.is_lent()) {
             order->wait_for(nullptr);
         }
-        stream.write(it->second.address, t.bytes().data(), t.bytes().size());
+        stream.write_filled(
+            it->second.address, c.size(),
+            [&c](size_t at, std::span<std::byte> part) { c.read(at, part, ThreadPool::shared()); });
         stream.synchronize(); // other streams may use it from now on
     } catch (...) {
         entries_.erase(it);
         throw;
     }
-    bytes_ += t.bytes().size();
+    bytes_ += c.size();
     return it->second.address;
 }
 
-bool Weights::has(const Tensor& t) const {
+bool Weights::has(const plan::StoredConstant& c) const {
     std::scoped_lock lock(mutex_);
-    return entries_.count(std::make_pair(t.bytes().data(), t.bytes().size())) != 0;
+    return entries_.count(c) != 0;
 }
 
 size_t Weights::bytes() const {
@@ -225,10 +224,10 @@ StreamedWeights::~StreamedWeights() {
     }
 }
 
-StreamedWeights::Entry& StreamedWeights::entry(const Tensor& t) {
-    auto [it, fresh] = entries_.emplace(Key{t.bytes().data(), t.bytes().size()}, Entry{t});
+StreamedWeights::Entry& StreamedWeights::entry(const plan::StoredConstant& c) {
+    auto [it, fresh] = entries_.try_emplace(c);
     Entry& e = it->second;
-    auto bytes = static_cast<int64_t>(t.bytes().size());
+    auto bytes = static_cast<int64_t>(c.size());
     if (fresh) {
         e.kept = bytes <= budget_ - room_ - kept_bytes_;
         kept_bytes_ += e.kept ? bytes : 0;
@@ -252,20 +251,20 @@ void StreamedWeights::make_room(const Graph& g) {
     room_ = all <= budget_ ? 0 : largest;
 }
 
-bool StreamedWeights::keeps(const Tensor& t) {
-    if (budget_ < 0 || t.bytes().size() < streamable_bytes) {
+bool StreamedWeights::keeps(const plan::StoredConstant& c) {
+    if (budget_ < 0 || c.size() < streamable_bytes) {
         return true;
     }
     std::scoped_lock lock(mutex_);
-    return entry(t).kept;
+    return entry(c).kept;
 }
 
-const std::byte* StreamedWeights::find(const Tensor& t) {
+const std::byte* StreamedWeights::find(const plan::StoredConstant& c) {
     std::scoped_lock lock(mutex_);
-    Entry& e = entry(t);
+    Entry& e = entry(c);
     if (e.pinned == nullptr) {
-        e.pinned = gpu_.allocate_shared(static_cast<int64_t>(t.bytes().size()));
-        std::memcpy(e.pinned, t.bytes().data(), t.bytes().size());
+        e.pinned = gpu_.allocate_shared(static_cast<int64_t>(c.size()));
+        c.read(0, {e.pinned, c.size()}, ThreadPool::shared());
     }
     return e.pinned;
 }

@@ -12,7 +12,6 @@
 #include <memory>
 #include <mutex>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace ingot::cuda {
@@ -56,17 +55,16 @@ public:
     Weights& operator=(const Weights&) = delete;
     /// Takes memory for the constants that are not there yet. They have come, or are on their way,
     /// when it returns. Errors: OutOfMemory, after which none of them is there.
-    void start(const std::vector<Tensor>& constants);
+    void start(const std::vector<plan::StoredConstant>& constants);
     /// The address of a constant, uploaded when it is first asked for. Waits for one on its way.
     /// Errors: OutOfMemory, Device, Interrupted.
-    std::byte* find(const Tensor& t, Stream& stream);
-    bool has(const Tensor& t) const;
+    std::byte* find(const plan::StoredConstant& c, Stream& stream);
+    bool has(const plan::StoredConstant& c) const;
     size_t bytes() const;
 
 private:
-    using Key = std::pair<const std::byte*, size_t>;
+    using Key = plan::StoredConstant; // keeps the host address from being used again
     struct Entry {
-        Tensor tensor; // keeps the host address from being used again
         std::byte* address = nullptr;
         std::shared_ptr<WeightCopies> copies; // that bring it; null: it is there
     };
@@ -100,23 +98,21 @@ public:
     StreamedWeights(const StreamedWeights&) = delete;
     StreamedWeights& operator=(const StreamedWeights&) = delete;
     /// Whether a constant has, or now gets, a part of the budget.
-    bool keeps(const Tensor& t);
+    bool keeps(const plan::StoredConstant& c);
     /// Where a constant that is not kept lies.
-    const std::byte* find(const Tensor& t);
+    const std::byte* find(const plan::StoredConstant& c);
 
 private:
-    using Key = std::pair<const std::byte*, size_t>;
     struct Entry {
-        Tensor tensor; // keeps the address from being used again
         bool kept = true;
         std::byte* pinned = nullptr;
     };
-    Entry& entry(const Tensor& t);
+    Entry& entry(const plan::StoredConstant& c);
     Gpu& gpu_;
     int64_t budget_;
     int64_t room_ = 0;
     std::mutex mutex_;
-    std::map<Key, Entry> entries_;
+    std::map<plan::StoredConstant, Entry> entries_; // keeps addresses from being used again
     int64_t kept_bytes_ = 0;
 };
 

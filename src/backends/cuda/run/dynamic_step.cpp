@@ -18,7 +18,7 @@ class DynamicStep : public Step, public plan::LaunchReporter {
 public:
     explicit DynamicStep(const StepArgs& a)
         : device_(static_cast<CudaDevice&>(a.device)), group_(a.group), symbols_(a.symbols),
-          in_(a.in.begin(), a.in.end()), constants_(a.constants.begin(), a.constants.end()),
+          in_(a.in.begin(), a.in.end()), constants_(constant_marks(a)),
           tf32_(device_.state().options.tf32),
           counts_(device_, str("node '", a.node.name, "' (counting)")),
           writes_(device_, str("node '", a.node.name, "' (writing)")) {

@@ -217,8 +217,13 @@ static bool multiplies_by_dft_basis(const StepArgs& a) {
         if (a.constants[i] == nullptr || a.in[i].dtype != DType::F32 || v.count() == 0) {
             continue;
         }
-        const auto* values = reinterpret_cast<const float*>(a.constants[i]) + v.offset;
-        if (is_dft_basis(values, v.shape, v.strides)) {
+        const StoredConstant& c = *a.constants[i];
+        if (c.is_gathered() && c.dtype() != DType::F32) {
+            continue;
+        }
+        const auto* values = reinterpret_cast<const float*>(c.source().bytes().data());
+        auto value = [&](int64_t at) { return values[c.source_index(v.offset + at)]; };
+        if (is_dft_basis(value, v.shape, v.strides)) {
             return true;
         }
     }
@@ -228,11 +233,12 @@ static bool multiplies_by_dft_basis(const StepArgs& a) {
 std::unique_ptr<Step> make_family_step(const StepArgs& args) {
     const auto& family = *static_cast<const Family*>(args.kernel.family);
     auto& device = static_cast<CudaDevice&>(args.device);
+    std::vector<const std::byte*> constants = constant_marks(args);
     Problem problem{args.group,
                     args.symbols,
                     args.in,
                     args.out,
-                    args.constants,
+                    constants,
                     device.arch(),
                     device.state().options.tf32 && !multiplies_by_dft_basis(args),
                     args.options.batch_invariant};

@@ -7,6 +7,15 @@
 
 namespace ingot::cuda {
 
+/// Per input, as kernels::Problem has it: null where it is no graph constant.
+inline std::vector<const std::byte*> constant_marks(const StepArgs& a) {
+    std::vector<const std::byte*> marks;
+    for (const StoredConstant* c : a.constants) {
+        marks.push_back(c == nullptr ? nullptr : c->source().bytes().data());
+    }
+    return marks;
+}
+
 /// A step of one small launch, which waits until the plan is complete: then it starts alone or
 /// joins another.
 class JoinableStep : public Step {

@@ -22,15 +22,23 @@ constexpr size_t most_threads = 8;
 /// How often a wait looks for a stop request.
 constexpr std::chrono::milliseconds glance{100};
 
+/// The threads here are those that share the work.
+ThreadPool& serial() {
+    static ThreadPool one(1);
+    return one;
+}
+
 } // namespace
 
-WeightCopies::WeightCopies(Gpu& gpu, const std::vector<Copy>& copies, bool lent)
-    : gpu_(gpu), lent_(lent) {
+WeightCopies::WeightCopies(Gpu& gpu, std::vector<Copy> copies, bool lent)
+    : gpu_(gpu), lent_(lent), copies_(std::move(copies)) {
     size_t bytes = 0;
-    for (const Copy& c : copies) {
-        bytes += c.bytes;
-        for (size_t at = 0; at < c.bytes; at += piece_bytes) {
-            pieces_.push_back({c.to + at, c.from + at, std::min(piece_bytes, c.bytes - at)});
+    for (const Copy& c : copies_) {
+        size_t all = c.constant.size();
+        size_t piece = c.constant.part_bytes(piece_bytes);
+        bytes += all;
+        for (size_t at = 0; at < all; at += piece) {
+            pieces_.push_back({&c, at, std::min(piece, all - at)});
         }
     }
     size_t cpus = std::max(1U, std::thread::hardware_concurrency());
@@ -85,7 +93,15 @@ void WeightCopies::copy_pieces() {
                 order->wait_for(nullptr);
             }
         }
-        stream->write(pieces_[i].to, pieces_[i].from, pieces_[i].bytes);
+        const auto& [copy, at, bytes] = pieces_[i];
+        if (copy->constant.is_gathered()) {
+            stream->write_filled(copy->to + at, bytes,
+                                 [&copy, &at](size_t within, std::span<std::byte> part) {
+                                     copy->constant.read(at + within, part, serial());
+                                 });
+        } else {
+            stream->write(copy->to + at, copy->constant.source().bytes().data() + at, bytes);
+        }
     }
     if (stream != nullptr) {
         stream->synchronize(); // other streams may use them from now on

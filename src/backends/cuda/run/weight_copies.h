@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backends/cuda/driver/gpu.h"
+#include "plan/stored_constant.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -18,13 +19,12 @@ class WeightCopies {
 public:
     struct Copy {
         std::byte* to = nullptr;
-        const std::byte* from = nullptr;
-        size_t bytes = 0;
+        plan::StoredConstant constant;
     };
-    /// Both memories of each copy must outlive this. `lent`: the device memory is an application's,
-    /// which may be in use by work on its default stream. Few bytes are copied when it returns.
-    /// Errors: Device.
-    WeightCopies(Gpu& gpu, const std::vector<Copy>& copies, bool lent);
+    /// The device memory of each copy must outlive this. `lent`: the device memory is an
+    /// application's, which may be in use by work on its default stream. Few bytes are copied when
+    /// it returns. Errors: Device.
+    WeightCopies(Gpu& gpu, std::vector<Copy> copies, bool lent);
     /// Leaves out what has not begun.
     ~WeightCopies();
     WeightCopies(const WeightCopies&) = delete;
@@ -39,7 +39,13 @@ private:
 
     Gpu& gpu_;
     bool lent_;
-    std::vector<Copy> pieces_;
+    struct Piece {
+        const Copy* copy = nullptr;
+        size_t at = 0;
+        size_t bytes = 0;
+    };
+    std::vector<Copy> copies_;
+    std::vector<Piece> pieces_;
     std::atomic<size_t> next_{0};
     mutable std::mutex mutex_;
     std::condition_variable done_;
