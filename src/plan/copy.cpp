@@ -166,32 +166,30 @@ void transpose_tile(T* to, int64_t to_stride, const T* from, int64_t from_stride
     }
 }
 
-/// Columns of a plane that are transposed together: processors fetch lines in pairs.
+/// Columns of a plane that are transposed together. Each row of the source is often a page of its
+/// own, which is looked up once for all of them; their lines of the target fit into a cache.
 template <class T>
-constexpr int64_t band = 2 * line<T>;
+constexpr int64_t band = 8 * line<T>;
 
-/// The whole tiles of a band, which begins at this column; the first of the inner axis that is
-/// left.
+/// The whole tiles between two columns, a multiple of a line apart.
 template <class T>
-int64_t transpose_band(const CopyPlan& p, T* to, const T* from, int64_t begin) {
-    int64_t i = 0;
-    for (; i + line<T> <= p.inner; i += line<T>) {
-        for (int64_t c = begin; c < begin + band<T>; c += line<T>) {
+void transpose_tiles(const CopyPlan& p, T* to, const T* from, int64_t begin, int64_t end) {
+    for (int64_t i = 0; i + line<T> <= p.inner; i += line<T>) {
+        for (int64_t c = begin; c < end; c += line<T>) {
             transpose_tile(to + c * p.cross_to + i, p.cross_to, from + c + i * p.inner_from,
                            p.inner_from);
         }
     }
-    return i;
 }
 
-/// One plane of inner x cross elements, a tile at a time so that both sides stay in cache.
+/// Columns of a plane from an element of each on, a tile at a time so that both sides stay in
+/// cache.
 template <class T>
-void copy_plane(const CopyPlan& p, T* to, const T* from, int64_t cross_begin, int64_t cross_end) {
-    bool whole = p.transposes() && cross_end - cross_begin == band<T>;
-    int64_t done = whole ? transpose_band(p, to, from, cross_begin) : 0;
-    for (int64_t c0 = cross_begin; c0 < cross_end; c0 += tile) {
-        int64_t c1 = std::min(c0 + tile, cross_end);
-        for (int64_t i0 = done; i0 < p.inner; i0 += tile) {
+void copy_columns(const CopyPlan& p, T* to, const T* from, int64_t begin, int64_t end,
+                  int64_t first) {
+    for (int64_t c0 = begin; c0 < end; c0 += tile) {
+        int64_t c1 = std::min(c0 + tile, end);
+        for (int64_t i0 = first; i0 < p.inner; i0 += tile) {
             int64_t i1 = std::min(i0 + tile, p.inner);
             for (int64_t c = c0; c < c1; ++c) {
                 T* t = to + c * p.cross_to;
@@ -202,6 +200,18 @@ void copy_plane(const CopyPlan& p, T* to, const T* from, int64_t cross_begin, in
             }
         }
     }
+}
+
+/// Columns of a plane of inner x cross elements.
+template <class T>
+void copy_plane(const CopyPlan& p, T* to, const T* from, int64_t begin, int64_t end) {
+    int64_t tiled = begin; // columns before have whole tiles
+    if (p.transposes()) {
+        tiled = end - (end - begin) % line<T>;
+        transpose_tiles(p, to, from, begin, tiled);
+        copy_columns(p, to, from, begin, tiled, p.inner / line<T> * line<T>);
+    }
+    copy_columns(p, to, from, tiled, end, 0);
 }
 
 /// Calls body(to offset, from offset) for outer indices [begin, end).

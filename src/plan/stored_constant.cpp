@@ -12,7 +12,7 @@ namespace ingot::plan {
 
 namespace {
 
-constexpr int64_t whole_lines = 128; // bytes of a row of the source that a transposition reads
+constexpr int64_t whole_lines = 512; // bytes of a row of the source that a transposition reads
 
 } // namespace
 
