@@ -2,6 +2,7 @@
 // merge_dots: matrix products of one operand with several constants (query, key and value; gate and
 // up), quantised ones too, become one product with the constants concatenated; its parts are
 // slices. Equal maps behind the products, such as biases, are merged too.
+#include "base/thread_pool.h"
 #include "ir/rewrite.h"
 #include "lower/lowering.h"
 #include "ops/ops.h"
@@ -80,6 +81,8 @@ int64_t free_axis(const Graph& g, const Node& n) {
     return plain ? 1 - d.b_contract[0] : -1;
 }
 
+constexpr size_t piece_bytes = 64 << 10; // that a thread copies at a time
+
 /// Tensors of rank 1 or 2 joined along an axis.
 Tensor joined(const std::vector<const Tensor*>& parts, int64_t axis) {
     Shape shape = parts[0]->shape();
@@ -91,13 +94,22 @@ Tensor joined(const std::vector<const Tensor*>& parts, int64_t axis) {
     size_t width = byte_size(out.dtype(), 1);
     int64_t rows = axis == 0 ? 1 : shape[0];
     size_t out_row = out.bytes().size() / static_cast<size_t>(std::max<int64_t>(rows, 1));
+    std::byte* to = out.mutable_bytes().data();
     size_t at = 0;
     for (const Tensor* p : parts) {
+        const std::byte* from = p->bytes().data();
         size_t row = p->bytes().size() / static_cast<size_t>(std::max<int64_t>(rows, 1));
-        for (int64_t r = 0; r < rows; ++r) {
-            std::memcpy(out.mutable_bytes().data() + static_cast<size_t>(r) * out_row + at,
-                        p->bytes().data() + static_cast<size_t>(r) * row, row);
-        }
+        // In pieces of a row: new memory and a file's pages come by as many threads as copy.
+        auto pieces = static_cast<int64_t>((row + piece_bytes - 1) / piece_bytes);
+        auto grain = static_cast<int64_t>(piece_bytes / std::clamp<size_t>(row, 1, piece_bytes));
+        ThreadPool::shared().parallel_for(rows * pieces, grain, [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) {
+                auto r = static_cast<size_t>(i / pieces);
+                size_t first = static_cast<size_t>(i % pieces) * piece_bytes;
+                std::memcpy(to + r * out_row + at + first, from + r * row + first,
+                            std::min(piece_bytes, row - first));
+            }
+        });
         at += row;
     }
     CHECK(at == out_row && width > 0, "the parts do not fill the joined constant");

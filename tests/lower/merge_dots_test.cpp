@@ -56,6 +56,41 @@ TEST(MergeDots, ProductsOfOneOperandBecomeOne) {
     expect_same(g, merged, rng);
 }
 
+/// Rows of several pieces, and one row that holds all: each element is where it belongs.
+TEST(MergeDots, LargeConstantsAreJoinedElementByElement) {
+    std::mt19937 rng(9);
+    for (int64_t axis : {0, 1}) {
+        Graph g;
+        Value x = g.add_input("x", {DType::F32, {Dim::symbol("B"), 3}});
+        std::vector<Tensor> parts;
+        int64_t columns = 0;
+        for (int64_t n : {40000, 16384, 16385, 7}) {
+            parts.push_back(random_tensor(rng, axis == 0 ? Shape{n, 3} : Shape{3, n}));
+            Dot d{{}, {}, {1}, {1 - axis}};
+            g.add_output(str("y", n), ops::dot(g, d, x, ops::constant(g, parts.back())));
+            columns += n;
+        }
+        Graph merged = after(merge_dots, g);
+        auto dot = std::find_if(merged.nodes().begin(), merged.nodes().end(),
+                                [](const Node& n) { return n.is(dot_def); });
+        const Tensor& all = *merged.constant(dot->inputs[1]);
+        ASSERT_EQ(all.shape(), axis == 0 ? (Shape{columns, 3}) : (Shape{3, columns}));
+        int64_t start = 0;
+        for (const Tensor& p : parts) {
+            int64_t n = p.shape()[static_cast<size_t>(axis)];
+            for (int64_t i = 0; i < p.count(); ++i) {
+                int64_t k = axis == 0 ? i % 3 : i / n;
+                int64_t c = axis == 0 ? i / 3 : i % n;
+                int64_t at = axis == 0 ? (start + c) * 3 + k : k * columns + start + c;
+                ASSERT_EQ(all.as<float>()[static_cast<size_t>(at)],
+                          p.as<float>()[static_cast<size_t>(i)])
+                    << axis << ' ' << n << ' ' << i;
+            }
+            start += n;
+        }
+    }
+}
+
 TEST(MergeDots, BiasesMergeToo) {
     std::mt19937 rng(2);
     Graph g = products(rng, [&rng](Graph& graph, Value y, int64_t n) {
