@@ -28,8 +28,10 @@ struct Half {
         uint32_t normal = (magnitude - (112U << 23) + 0xfffU + ((magnitude >> 13) & 1U)) >> 13;
         uint32_t denormal = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + half) -
                             std::bit_cast<uint32_t>(half);
-        bool small = static_cast<int32_t>(magnitude) < 113 << 23;
-        return static_cast<uint16_t>((small ? denormal : normal) | (bits >> 16 & 0x8000U));
+        // All bits of `small` where it is so: compilers make a branch of a choice.
+        auto small = static_cast<uint32_t>(-static_cast<int32_t>(magnitude < 113U << 23));
+        return static_cast<uint16_t>((denormal & small) | (normal & ~small) |
+                                     (bits >> 16 & 0x8000U));
     }
 };
 struct Brain {

@@ -64,6 +64,44 @@ TEST(CentredWeights, ColumnsSumToZeroButForOneRounding) {
     }
 }
 
+/// The loops convert many numbers at a time: as one by one, denormals and the borders included.
+TEST(CentredWeights, RoundAsConversionsOneByOne) {
+    constexpr int64_t depth = 64;
+    constexpr int64_t columns = 150;
+    for (DType type : {DType::F16, DType::BF16}) {
+        bool half = type == DType::F16;
+        auto wide = [&](uint16_t h) { return half ? f32_from_f16(h) : f32_from_bf16(h); };
+        Example e = example(type, depth, columns, 7);
+        for (int64_t j = 0; j < columns; ++j) { // magnitudes from 2^-30 on, means apart from them
+            for (int64_t k = 0; k < depth; ++k) {
+                double size = std::ldexp(1 + static_cast<double>(k * 37 % 64) / 64,
+                                         static_cast<int>(j % 36) - 30);
+                e.weights.set_f64(k * columns + j, k % 2 == 0 ? size : -size);
+            }
+        }
+        auto c = centred_weights(e.weights, true, e.scale, e.bias);
+        ASSERT_TRUE(c.has_value());
+        for (int64_t j = 0; j < columns; ++j) {
+            auto at = [&](int64_t k) { return static_cast<size_t>(k * columns + j); };
+            float mean = 0;
+            for (int64_t k = 0; k < depth; ++k) {
+                mean += e.scale[static_cast<size_t>(k)] * wide(e.weights.as<uint16_t>()[at(k)]);
+            }
+            mean /= static_cast<float>(depth);
+            float carry = 0;
+            for (int64_t k = 0; k < depth; ++k) {
+                float x = wide(e.weights.as<uint16_t>()[at(k)]);
+                float exact = e.scale[static_cast<size_t>(k)] * x - mean + carry;
+                uint16_t expected = half ? f16_from_f32(exact) : bf16_from_f32(exact);
+                carry = exact - wide(expected);
+                uint16_t got = c->weights.as<uint16_t>()[at(k)];
+                ASSERT_EQ(got, expected)
+                    << (half ? "f16" : "bf16") << ", column " << j << ", " << exact;
+            }
+        }
+    }
+}
+
 TEST(CentredWeights, LayoutsAgree) {
     Example e = example(DType::F16, 40, 70, 9);
     Tensor turned = Tensor::empty(DType::F16, {70, 40});
