@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The backend of Triton Inference Server on a GPU, in the real server: answers, batches, CUDA shared
-memory, and its own time beside 'ingot bench'. Prints JSON in its last line.
+"""The backend of Triton Inference Server on GPUs, in the real server: answers, batches, CUDA shared memory, states,
+lost devices, caches of kernels, a thousand loads, two GPUs, and its own time beside 'ingot bench'. Prints JSON in its
+last line.
 
-  triton_gpu.py [--rehearse]    on the CPU, without what needs a GPU
+  triton_gpu.py [--parts a,b] [--faulty-engine FILE] [--capability 90] [--loads 1000]
+  triton_gpu.py --rehearse    on two emulated GPUs, without times
   triton_gpu.py --make-faulty FILE    only writes the engine whose runs lose the device
 """
 import argparse
@@ -27,25 +29,34 @@ ROOT = HERE.parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "python")]
 import ingot_command  # noqa: E402
 import recurrent  # noqa: E402
+import triton_faults  # noqa: E402
 import triton_server  # noqa: E402
+from serving_models import widened  # noqa: E402
 from models import model_file, shared_models  # noqa: E402
+from triton_faults import ON_GPU  # noqa: E402
 
-DIGITS = ROOT / "examples" / "digits"
-TIMED = {  # name: (inputs, reach of backend time by latency of `ingot bench`)
+DIGITS = ingot_command.DIGITS
+TIMED = {  # name: inputs
     "resnet50": {"input": np.zeros((1, 3, 224, 224), np.float32)},
     "mobilenet_v3_large": {"input": np.zeros((1, 3, 224, 224), np.float32)},
     "bert_base_dynamo": {"input_ids": np.ones((1, 128), np.int64), "attention_mask": np.ones((1, 128), np.int64)},
 }
+MOST_ROWS, LARGE_ROW = 2 ** 20, 100_000  # 400 GB of output, which no GPU has
+MOST_SECONDS = 150  # of a thousand loads
+
+
+def driver(rehearsed):
+    return ctypes.CDLL(str(triton_server.EMULATED / "libcuda.so.1") if rehearsed else "libcuda.so.1")
 
 
 class DeviceArray:
-    """Memory of GPU 0 that another process may open. Needs libcuda.so.1."""
+    """Memory of GPU 0 that another process may open."""
 
     cuda = None
 
     def __init__(self, array):
         if DeviceArray.cuda is None:
-            DeviceArray.cuda = ctypes.CDLL("libcuda.so.1")
+            DeviceArray.cuda = driver(False)
             context, device = ctypes.c_void_p(), ctypes.c_int()
             self.call("cuInit", 0)
             self.call("cuDeviceGet", ctypes.byref(device), 0)
@@ -65,7 +76,7 @@ class DeviceArray:
     def handle(self):
         handle = (ctypes.c_char * 64)()
         self.call("cuIpcGetMemHandle", ctypes.byref(handle), self.address)
-        return base64.b64encode(bytes(handle)).decode()
+        return bytes(handle)
 
     def read(self, like):
         out = np.empty_like(like)
@@ -74,203 +85,264 @@ class DeviceArray:
         return out
 
 
-def group(kind, count=1):
-    return f"instance_group {{ kind: {kind} count: {count} }}\n"
+class SharedFile:
+    """In place of DeviceArray for an emulated GPU (tests/triton/programs/server_cudart.cpp)."""
+
+    def __init__(self, array):
+        self.bytes = array.nbytes
+        with tempfile.NamedTemporaryFile(dir="/dev/shm", delete=False) as file:
+            file.write(array.tobytes())
+        self.path = pathlib.Path(file.name)
+
+    def handle(self):
+        return os.fsencode(self.path).ljust(64, b"\0")
+
+    def read(self, like):
+        data = self.path.read_bytes()
+        self.path.unlink()
+        return np.frombuffer(data, like.dtype).reshape(like.shape)
 
 
-def serve_digits(server, folder, kind):
+def group(count=1, more="kind: KIND_GPU"):
+    return f"instance_group {{ {more} count: {count} }}\n"
+
+
+class Run:
+    """The servers and engines of one run of this script."""
+
+    def __init__(self, options, folder):
+        self.rehearsed, self.loads = options.rehearse, options.loads
+        self.capability = "80" if options.rehearse else options.capability
+        self.given_faulty_engine = options.faulty_engine
+        self.folder = folder
+        self.images = np.load(DIGITS / "held_out_images.npy")[:256].astype(np.float32)
+
+    def library(self, source):
+        """A library to preload, made of a C file of tests/."""
+        path = self.folder / f"{source.stem}.so"
+        if not path.exists():
+            subprocess.run(["cc", "-shared", "-fPIC", "-o", path, source, "-ldl"], check=True)
+        return path
+
+    def server(self, name, options=(), cache=None, preloaded=()):
+        """A server that is not started yet; `cache`: its folder of kernels, "none", or the user's."""
+        if self.rehearsed:
+            more, environment = triton_server.emulated_gpus(cache or self.folder / "kernels", preloaded)
+            options = [*more, *options]
+        else:
+            environment = {} if cache is None else {"INGOT_RUNTIME_CACHE": str(cache)}
+            environment |= {"LD_PRELOAD": ":".join(map(str, preloaded))}
+        return triton_server.Server(self.folder / name, options=options, environment=environment)
+
+    def digits(self, most=32):
+        """An engine for up to so many rows."""
+        path = self.folder / f"digits_{most}.engine"
+        if not path.exists():
+            ingot_command.build(DIGITS / "digits.onnx", path, [
+                f"--{size}Shapes=image:{rows}x1x8x8" for size, rows in (("min", 1), ("opt", 8), ("max", most))])
+        return path
+
+    def faulty_engine(self):
+        path = pathlib.Path(self.given_faulty_engine or self.folder / "faulty.engine")
+        if not path.exists():
+            triton_faults.make_faulty_engine(path)
+        return path
+
+
+def error_of(got, expected):
+    return float(np.abs(got - expected).max() / np.abs(expected).max())
+
+
+def serve_digits(r, server):
     """One engine file on GPU and CPU, in batches of many clients."""
-    engine = folder / "digits.engine"
-    ingot_command.build(DIGITS / "digits.onnx", engine, [
-        f"--{size}Shapes=image:{rows}x1x8x8" for size, rows in (("min", 1), ("opt", 8), ("max", 32))])
-    images = np.load(DIGITS / "held_out_images.npy")[:256].astype(np.float32)
-    expected = ingot_command.run(engine, {"image": images[:32]}, folder / "alone")["scores"]
+    engine = r.digits()
+    expected = ingot_command.run(engine, {"image": r.images[:32]}, r.folder / "alone")["scores"]
     server.add("chosen", engine)  # no instance_group: the server asks the backend
-    server.add("gpu", engine, group(kind, 2) + "dynamic_batching { max_queue_delay_microseconds: 2000 }\n")
-    server.add("cpu", engine, group("KIND_CPU"))
+    server.add("gpu", engine, group(2) + "dynamic_batching { max_queue_delay_microseconds: 2000 }\n")
+    server.add("cpu", engine, group(1, "kind: KIND_CPU"))
     error = {}
     for name in ("chosen", "gpu", "cpu"):
         server.load(name)
-        got = server.infer(name, {"image": images[:32]})["scores"]
-        error[name] = float(np.abs(got - expected).max() / np.abs(expected).max())
+        error[name] = error_of(server.infer(name, {"image": r.images[:32]})["scores"], expected)
     labels = np.load(DIGITS / "held_out_labels.npy")[:256]
 
     def classify(i):
-        return int(np.argmax(server.infer("gpu", {"image": images[i:i + 1]})["scores"]))
+        return int(np.argmax(server.infer("gpu", {"image": r.images[i:i + 1]})["scores"]))
 
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         right = float(np.mean(np.array(list(pool.map(classify, range(256)))) == labels))
     chosen = re.search(r"instance 'chosen_\S+' is ready on (GPU 0|the CPU),", server.said()).group(1)
     runs = float(re.search(r'ingot_runs\{model="gpu",version="1"\} (\S+)', server.metrics()).group(1))
     values = {"error": error, "held_out_right": right, "runs_of_256_requests": runs, "chosen_device": chosen}
-    is_chosen = chosen == ("the CPU" if kind == "KIND_CPU" else "GPU 0")
-    return is_chosen and max(error.values()) < 1e-3 and right > 0.9 and runs < 256, values
+    return chosen == "GPU 0" and max(error.values()) < 1e-3 and right > 0.9 and runs < 256, values
 
 
-def keep_states(server, folder, kind):
+def keep_states(r, server):
     """The state of a sequence stays on the GPU between requests."""
-    engine = folder / "recurrent.engine"
-    ingot_command.build(recurrent.gru(folder / "recurrent.onnx", False), engine)
+    engine = r.folder / "recurrent.engine"
+    ingot_command.build(recurrent.gru(r.folder / "recurrent.onnx", False), engine)
     x = np.random.default_rng(3).standard_normal((1, recurrent.STEPS * recurrent.CHUNKS, recurrent.INPUTS))
     x = x.astype(np.float32)
     expected = ingot_command.run(engine, {"x": x, "h": np.zeros((1, recurrent.HIDDEN), np.float32),
-                                          "start": np.ones((1, 1), np.float32)}, folder / "whole")["y"]
-    server.add("recurrent", engine, group(kind) + recurrent.STRATEGIES["oldest"])
+                                          "start": np.ones((1, 1), np.float32)}, r.folder / "whole")["y"]
+    server.add("recurrent", engine, ON_GPU + recurrent.STRATEGIES["oldest"])
     server.load("recurrent")
     error = float(np.abs(recurrent.stream(server, "recurrent", 5, x) - expected).max())
     return error < 1e-3, {"error": error}
 
 
-def count_bytes(server, kind):
+def device_bytes(server, model):
+    """The gauge of a model; 0 where it has none any more."""
+    found = re.search(rf'ingot_device_bytes\{{model="{model}",version="1"\}} (\S+)', server.metrics())
+    return float(found.group(1)) if found else 0.0
+
+
+def count_bytes(r, server):
     """A loaded model holds memory of the GPU, and an unloaded one gives all of it back."""
-    pattern = r'ingot_device_bytes\{model="gpu",version="1"\} (\S+)'
-    loaded = float(re.search(pattern, server.metrics()).group(1))
-    server.unload("gpu")
+    server.add("counted", r.digits(), group(2))
+    server.load("counted")
+    loaded = device_bytes(server, "counted")
+    server.unload("counted")
     end = time.monotonic() + 10
-    while (left := re.search(pattern, server.metrics())) and float(left.group(1)) and time.monotonic() < end:
+    while device_bytes(server, "counted") and time.monotonic() < end:
         time.sleep(0.05)
-    gone = left is None or float(left.group(1)) == 0
-    return gone and (loaded > 0) == (kind == "KIND_GPU"), {"loaded": loaded, "given_back": gone}
+    gone = device_bytes(server, "counted") == 0
+    return gone and loaded > 0, {"loaded": loaded, "given_back": gone}
 
 
-def use_shared_memory(server, images):
+def use_shared_memory(r, server):
     """Input and output in memory of the GPU that this process owns."""
-    expected = server.infer("gpu", {"image": images})["scores"]
-    regions = {"in": DeviceArray(images), "out": DeviceArray(np.zeros_like(expected))}
+    images = r.images[:8]
+    server.add("shared", r.digits(), ON_GPU)
+    server.load("shared")
+    expected = server.infer("shared", {"image": images})["scores"]
+    kind = SharedFile if r.rehearsed else DeviceArray
+    regions = {"in": kind(images), "out": kind(np.zeros_like(expected))}
     for name, memory in regions.items():
         server.call(f"/v2/cudasharedmemory/region/{name}/register", json.dumps(
-            {"raw_handle": {"b64": memory.handle()}, "device_id": 0, "byte_size": memory.bytes}).encode())
+            {"raw_handle": {"b64": base64.b64encode(memory.handle()).decode()}, "device_id": 0,
+             "byte_size": memory.bytes}).encode())
     for _ in range(20):
-        server.call("/v2/models/gpu/infer", json.dumps({
+        server.call("/v2/models/shared/infer", json.dumps({
             "inputs": [{"name": "image", "datatype": "FP32", "shape": list(images.shape), "parameters": {
                 "shared_memory_region": "in", "shared_memory_byte_size": images.nbytes}}],
             "outputs": [{"name": "scores", "parameters": {
                 "shared_memory_region": "out", "shared_memory_byte_size": expected.nbytes}}]}).encode())
-    got = regions["out"].read(expected)
+    equal = bool(np.array_equal(regions["out"].read(expected), expected))
     server.call("/v2/cudasharedmemory/unregister", b"{}")
-    return bool(np.array_equal(got, expected)), {"equal_to_the_host's": bool(np.array_equal(got, expected))}
+    return equal, {"equal_to_the_host's": equal}
 
 
-KERNEL = """
-extern "C" __global__ void row(const float* x, float* y, long long n) {
-    long long i = blockIdx.x * 32LL + threadIdx.x;
-    if (i < n) {
-        if (x[i] < -1)
-            *(volatile float*)16 = 1; // nobody's memory
-        while (x[i] < 0 && ((const volatile float*)x)[i] < 0) {
-        }
-        y[i] = 2 * x[i];
-    }
-}"""
+def count_recordings(r, _):
+    """Each bucket is a graph before the model is ready; in the end a request is one launch of it, and no kernel's."""
+    file = r.folder / "counts"
+    file.write_bytes(bytes(24))
+
+    def counts():
+        return np.frombuffer(file.read_bytes(), np.int64)
+
+    server = r.server("counting", preloaded=[r.library(HERE / "programs" / "count_graphs.c")])
+    server.environment["INGOT_COUNTS"] = str(file)
+    sizes = (1, 2, 4, 8)
+    with server:
+        server.add("digits", r.digits(8), "instance_group { kind: KIND_GPU gpus: [0] }\n")
+        server.load("digits")
+        values = {"graphs_at_ready": int(counts()[0])}
+        end, rounds = time.monotonic() + 120, 0
+        change = None
+        while change != [0, len(sizes), 0] and time.monotonic() < end:  # until all kernels that fit are compiled
+            before = counts()
+            for rows in sizes:
+                server.infer("digits", {"image": r.images[:rows]})
+            change, rounds = (counts() - before).tolist(), rounds + 1
+    values |= {"rounds": rounds, "graphs_made_launched_and_kernels_of_a_round": change}
+    return values["graphs_at_ready"] >= len(sizes) and change == [0, len(sizes), 0], values
 
 
-def faulty_engine(path):
-    """y = 2 x; below -1 an element loses the device, between -1 and 0 the run does not end."""
-    sys.path.insert(0, os.environ.get("INGOT_PYTHON_PATH") or str(ingot_command.binary().parent / "python"))
-    import ingot
-    builder = ingot.Builder(ingot.Logger(ingot.Logger.ERROR))
-    network = builder.create_network()
-    x = network.add_input("x", ingot.float32, (-1, 1))
-    layer = network.add_cuda_source_layer([x], "Row", KERNEL, "row", "float32[n, 1] -> float32[n, 1]",
-                                          grid="ceil_div(n, 32)", block="32", arguments="n")
-    layer.get_output(0).name = "y"
-    network.mark_output(layer.get_output(0))
-    path.write_bytes(bytes(builder.build_serialized_network(network, builder.create_builder_config())))
+def resident_bytes(server):
+    status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text(encoding="ascii")
+    return 1024 * int(re.search(r"VmRSS:\s+(\d+)", status).group(1))
 
 
-def outcome_of(server, value):
-    """(status, text) of a request."""
+def refusal(server, name):
+    """Why a model cannot be loaded; "" if it can."""
     try:
-        server.infer("faulty", {"x": np.array([[value]], np.float32)})
-        return 200, ""
+        server.load(name)
     except triton_server.Refused as refused:
-        return refused.status, refused.text
-    except OSError as closed:
-        return "closed", str(closed)
+        return f"{refused.status} {refused.text}"
+    return ""
 
 
-def lose_devices(engine, folder, times):
-    """An illegal access ends the server with 86, a run without end with 87; it is started again."""
-    values = {"statuses": [], "exit_codes": [], "seconds_to_exit": [], "seconds_to_ready": []}
-    server = triton_server.Server(folder / "faulty", options=["--backend-config=ingot,allow-engine-code=true"])
-    server.add("faulty", engine, group("KIND_GPU") + 'parameters { key: "hang_timeout_ms" value: { string_value: "1000" } }\n')
-    for i in range(times):
+def load_often(r, _):
+    """A thousand loads, half of them failing: by their file, or because the device has no room. Unloads come some time
+    after their loads: one that overtakes the server's loader thread crashes it, whatever the backend."""
+    cut = r.folder / "cut.engine"
+    cut.write_bytes(r.digits(8).read_bytes()[:-40])
+    large = r.folder / "large.engine"
+    ingot_command.build(widened(r.folder / "large.onnx", LARGE_ROW), large)
+    kinds = {"good": (r.digits(8), ""), "cut": (cut, ""),
+             "large": (large, f"max_batch_size: {MOST_ROWS}\n" + buckets(MOST_ROWS))}
+    good = [f"good{i}" for i in range(8)]
+    failing = [f"{('cut', 'large')[i % 2]}{i}" for i in range(8)]
+    values, texts, counts, resident = {"seconds_of_a_good_load": []}, set(), [], []
+    server = r.server("loads")
+    server.environment["MALLOC_ARENA_MAX"] = "1"  # else the C library takes memory for each thread that is new to it
+    with server:
+        for name in good + failing:
+            engine, config = kinds[name.rstrip("0123456789")]
+            server.add(name, engine, "instance_group { kind: KIND_GPU gpus: [0] }\n" + config, file_name="model.engine")
         start = time.monotonic()
-        server.start()
-        server.load("faulty")
-        values["seconds_to_ready"].append(round(time.monotonic() - start, 2))
-        fault = -0.5 if i == times - 1 else -2.0
-        fine, (status, text) = outcome_of(server, 1.0), outcome_of(server, fault)
-        values["statuses"].append([fine[0], status])
-        start = time.monotonic()
-        values["exit_codes"].append(server.process.wait(timeout=30))
-        values["seconds_to_exit"].append(round(time.monotonic() - start, 2))
-    values["text_of_the_hang"] = text
-    good = (values["exit_codes"] == [86] * (times - 1) + [87] and values["statuses"] == [[200, 500]] * times
-            and text == "faulty version 1: a run has not ended after 1000 ms (parameter hang_timeout_ms)")
+        while sum(counts) < r.loads and time.monotonic() - start < MOST_SECONDS:
+            begin = time.monotonic()
+            for name in good:
+                server.load(name)
+            values["seconds_of_a_good_load"].append(round((time.monotonic() - begin) / len(good), 4))
+            for name in good:
+                server.infer(name, {"image": r.images[:1]})
+            texts |= {re.sub(r"\d+", "N", refusal(server, name)) for name in failing}
+            for name in good:
+                server.unload(name)
+            while any(server.answers(f"/v2/models/{name}/ready") for name in good):
+                time.sleep(0.005)
+            counts.append(len(good + failing))
+            resident.append(resident_bytes(server))
+        values["device_bytes_left"] = sum(device_bytes(server, name) for name in good + failing)
+        values["seconds"] = round(time.monotonic() - start, 1)
+    values["seconds_of_a_good_load"] = values["seconds_of_a_good_load"][1::8]
+    warm = len(resident) // 5
+    values |= {"loads": sum(counts), "texts": sorted(texts), "resident_bytes": resident[warm::8],
+               "resident_grown": resident[-1] - resident[warm]}
+    return (values["loads"] >= r.loads and values["device_bytes_left"] == 0 and len(texts) == 2
+            and values["resident_grown"] <= 2 << 20), values
+
+
+def buckets(text):
+    """The parameter of a configuration."""
+    return f'parameters {{ key: "buckets" value: {{ string_value: "{text}" }} }}\n'
+
+
+def use_two_gpus(r, server):
+    """Instances on each GPU, on the second alone, and two on each, answer alike."""
+    count = ctypes.c_int()
+    cuda = driver(r.rehearsed)
+    if cuda.cuInit(0) != 0 or cuda.cuDeviceGetCount(ctypes.byref(count)) != 0 or count.value < 2:
+        return True, {"not_tested": f"{count.value} GPUs"}
+    expected = ingot_command.run(r.digits(), {"image": r.images[:32]}, r.folder / "alone")["scores"]
+    groups = {"each": (1, "gpus: [0, 1]"), "second": (1, "gpus: [1]"), "twice": (2, "gpus: [0, 1]")}
+    values = {"gpus": count.value}
+    for name, (instances, gpus) in groups.items():
+        server.add(name, r.digits(), group(instances, f"kind: KIND_GPU {gpus}"))
+        server.load(name)
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            answers = pool.map(lambda i: server.infer(name, {"image": r.images[i:i + 1]})["scores"],  # noqa: B023
+                               [i % 32 for i in range(128)])
+            error = error_of(np.concatenate(list(answers)), np.concatenate([expected] * 4))
+        ready = sorted(re.findall(rf"instance '{name}_\S+' is ready on (GPU \d|the CPU),", server.said()))
+        values[name] = {"error": error, "ready_on": ready, "device_bytes": device_bytes(server, name)}
+    good = (values["each"]["ready_on"] == ["GPU 0", "GPU 1"] and values["second"]["ready_on"] == ["GPU 1"]
+            and values["twice"]["ready_on"] == ["GPU 0", "GPU 0", "GPU 1", "GPU 1"]
+            and max(values[name]["error"] for name in groups) < 1e-3)
     return good, values
-
-
-def spoil(folder):
-    """Changes every kernel of a cache: flipped, cut, empty, foreign."""
-    for i, path in enumerate(path for path in sorted(folder.rglob("*")) if path.is_file()):
-        data = path.read_bytes() or b"?"
-        middle = len(data) // 2
-        flipped = data[:middle] + bytes([data[middle] ^ 255]) + data[middle + 1:]
-        path.write_bytes([flipped, data[:middle], b"", b"no kernel"][i % 4])
-
-
-def small_disk(folder):
-    """A folder of 16 KiB; None where it cannot be mounted."""
-    folder.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", folder], check=False, capture_output=True)
-    return folder if done.returncode == 0 else None
-
-
-def served_with(folder, engine, kind, images, environment, options=()):
-    """The scores of one request to a server of its own, or the text that refuses the load."""
-    with triton_server.Server(folder, environment=environment, options=options) as server:
-        server.add("digits", engine, group(kind))
-        try:
-            server.load("digits")
-        except triton_server.Refused as refused:
-            return refused.text
-        return server.infer("digits", {"image": images})["scores"]
-
-
-def spoil_caches(folder, kind, images, capability):
-    """Kernel caches that are absent, damaged, full or read-only cost nothing but themselves; without a compiler an engine
-    serves if it brings its kernels, else the load says so."""
-    engines = {"jit": folder / "cached.engine", "ahead": folder / "ahead.engine"}
-    for name, engine in engines.items():
-        ahead = [f"--computeCapabilities={capability}"] if name == "ahead" else []
-        ingot_command.build(DIGITS / "digits.onnx", engine, [*ahead, *(
-            f"--{size}Shapes=image:{rows}x1x8x8" for size, rows in (("min", 1), ("opt", 8), ("max", 8)))])
-    cache, values = folder / "not" / "there", {}
-    places = {"absent": cache, "kept": cache, "damaged": cache, "whole_again": cache,
-              "read_only": pathlib.Path("/proc/ingot/kernels"), "full": small_disk(folder / "small")}
-    expected = None
-    for state, place in places.items():
-        if place is None:
-            values[state] = "not tested: no file system can be mounted"
-            continue
-        if state == "damaged":
-            spoil(cache)
-        got = served_with(folder / state, engines["jit"], kind, images, {"INGOT_RUNTIME_CACHE": str(place)})
-        expected = got if expected is None else expected
-        values[state] = got if isinstance(got, str) else bool(np.allclose(got, expected, rtol=1e-3, atol=1e-3))
-    if places["full"] is not None:
-        subprocess.run(["umount", places["full"]], check=False)
-    away = {"INGOT_RUNTIME_CACHE": "none", "INGOT_NVRTC": "/nowhere/libnvrtc.so.13"}
-    trust = ["--backend-config=ingot,allow-engine-code=true"]
-    for state, engine, options in (("no_compiler", "jit", []), ("no_compiler_ahead", "ahead", trust)):
-        got = served_with(folder / state, engines[engine], kind, images, away, options)
-        values[state] = got if isinstance(got, str) else bool(np.allclose(got, expected, rtol=1e-3, atol=1e-3))
-    if values["no_compiler"] is True:
-        values["no_compiler"] = "not tested: a compiler was found in another place"
-    elif "kernels have to be compiled for GPU 0, and nothing here can" in str(values["no_compiler"]):
-        values["no_compiler"] = True
-    return all(v is True or str(v).startswith("not tested: ") for v in values.values()), values
 
 
 def statistics(server, name):
@@ -278,14 +350,14 @@ def statistics(server, name):
     return {k: (int(v["count"]), int(v["ns"])) for k, v in answer.items()}
 
 
-def time_model(server, folder, name, inputs, kind, device):
+def time_model(r, server, name):
     """The backend's own time of a request, as the server counts it, beside `ingot bench`."""
-    model = model_file(name)
-    engine = folder / f"{name}.engine"
+    inputs = TIMED[name]
+    engine = r.folder / f"{name}.engine"
     shapes = ",".join(f"{n}:{'x'.join(map(str, a.shape))}" for n, a in inputs.items())
-    ingot_command.build(model, engine, [
+    ingot_command.build(model_file(name), engine, [
         "--fp16", *(f"--{size}Shapes={shapes}" for size in ("min", "opt", "max"))])
-    server.add(name, engine, group(kind) + "max_batch_size: 0\n")
+    server.add(name, engine, ON_GPU + "max_batch_size: 0\n")
     server.load(name)
     for _ in range(60):
         server.infer(name, inputs)
@@ -296,63 +368,68 @@ def time_model(server, folder, name, inputs, kind, device):
     server.unload(name)
     parts = {k: (after[k][1] - before[k][1]) / (after[k][0] - before[k][0]) * 1e-6
              for k in ("compute_input", "compute_infer", "compute_output")}
-    text = ingot_command.call("bench", engine, f"--device={device}", "--duration=2")
+    text = ingot_command.call("bench", engine, "--device=cuda", "--duration=2")
     latency = ingot_command.median_latency(text)
     # A request comes to a GPU and cores that have just been idle.
-    text = ingot_command.call("bench", engine, f"--device={device}", "--duration=2", "--idleTime=1")
+    text = ingot_command.call("bench", engine, "--device=cuda", "--duration=2", "--idleTime=1")
     idle = ingot_command.median_latency(text)
     return {"server_ms": sum(parts.values()), "bench_latency_ms": latency, "ratio": sum(parts.values()) / latency,
             "bench_idle_latency_ms": idle, "ratio_idle": sum(parts.values()) / idle, **parts}
 
 
+def time_models(r, server):
+    if r.rehearsed or shared_models() is None:
+        return True, {"not_tested": "times need a GPU and shared/models"}
+    return True, {name: time_model(r, server, name) for name in TIMED}
+
+
+PARTS = {
+    "digits": serve_digits,
+    "states": keep_states,
+    "cuda_shared_memory": use_shared_memory,
+    "device_bytes": count_bytes,
+    "recordings": count_recordings,
+    "two_gpus": use_two_gpus,
+    "times": time_models,
+    "kernel_caches": lambda r, _: triton_faults.spoil_caches(r, r.images[:8]),
+    "lost_devices": lambda r, _: triton_faults.lose_devices(r, 3 if r.rehearsed else 11),
+    "loads": load_often,
+}
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--rehearse", action="store_true")
+    p.add_argument("--parts", default=",".join(PARTS))
+    p.add_argument("--loads", type=int, default=1000)
     p.add_argument("--capability", default="90", help="of GPU 0: 90 for 9.0")
     p.add_argument("--faulty-engine", help="made by --make-faulty where the Python package is")
     p.add_argument("--make-faulty", metavar="FILE")
     a = p.parse_args()
     if a.make_faulty:
-        faulty_engine(pathlib.Path(a.make_faulty))
+        triton_faults.make_faulty_engine(pathlib.Path(a.make_faulty))
         return 0
-    kind, device = ("KIND_CPU", "cpu") if a.rehearse else ("KIND_GPU", "cuda")
     if not triton_server.SERVER.is_file():
         print(json.dumps({"good": True, "absent": f"THERE IS NO TRITON INFERENCE SERVER AT {triton_server.SERVER}"}))
         return 0
-    report, good = {}, True
-    with tempfile.TemporaryDirectory() as work, \
-            triton_server.Server(pathlib.Path(work) / "server") as server:
-        folder = pathlib.Path(work)
-        good, report["digits"] = serve_digits(server, folder, kind)
-        images = np.load(DIGITS / "held_out_images.npy")[:8].astype(np.float32)
-        if a.rehearse:
-            report["not_tested"] = ["CUDA shared memory, lost devices: they need a GPU"]
-            cached, report["kernel_caches"] = spoil_caches(folder, kind, images, a.capability)
-            good = good and cached
-        else:
-            faulty = pathlib.Path(a.faulty_engine or folder / "faulty.engine")
-            if not a.faulty_engine:
-                faulty_engine(faulty)
-            lost, report["lost_devices"] = lose_devices(faulty, folder, 11)
-            good = good and lost
-            shared, report["cuda_shared_memory"] = use_shared_memory(server, images)
-            good = good and shared
-            cached, report["kernel_caches"] = spoil_caches(folder, kind, images, a.capability)
-            good = good and cached
-        for part, run in (("states", lambda: keep_states(server, folder, kind)),
-                          ("device_bytes", lambda: count_bytes(server, kind))):
-            right, report[part] = run()
-            good = good and right
-        for name, inputs in TIMED.items():
-            if shared_models() is not None and not a.rehearse:
-                report[name] = time_model(server, folder, name, inputs, kind, device)
+    report = {}
+    with tempfile.TemporaryDirectory() as work:
+        r = Run(a, pathlib.Path(work))
+        if r.rehearsed:
+            os.environ["INGOT_NVRTC"] = str(triton_server.EMULATED / "libnvrtc.so.13")  # of engines with kernels
+        with r.server("server") as server:
+            for part in a.parts.split(","):
+                start = time.monotonic()
+                try:
+                    right, values = PARTS[part](r, server)
+                except Exception:  # pylint: disable=broad-except
+                    right, values = False, {"error": traceback.format_exc()[-1500:], "log": server.said()[-1500:]}
+                report[part] = {"good": right, **values, "part_seconds": round(time.monotonic() - start, 1)}
+                print(part, json.dumps(report[part]), flush=True)
+    good = all(values["good"] for values in report.values())
     print(json.dumps({"good": good, **report}))
     return 0 if good else 1
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except Exception:  # pylint: disable=broad-except
-        print(json.dumps({"good": False, "error": traceback.format_exc()[-1500:]}))
-        sys.exit(1)
+    sys.exit(main())

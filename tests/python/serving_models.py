@@ -28,6 +28,13 @@ def scaled(path, factor, size=4):
                 [oh.make_tensor_value_info("y", FLOAT, shape)], [factors])
 
 
+def widened(path, size):
+    """y[n, size] = x[n, 1] in each column."""
+    ones = onnx.numpy_helper.from_array(np.ones(size, np.float32), "f")
+    return save(path, [oh.make_node("Mul", ["x", "f"], ["y"])], [oh.make_tensor_value_info("x", FLOAT, ["n", 1])],
+                [oh.make_tensor_value_info("y", FLOAT, ["n", size])], [ones])
+
+
 def looping(path, shape=(2,), rounds=None):
     """y = x after rounds of adding 1, of which the input `count` says how many unless `rounds` does."""
     body = oh.make_graph(

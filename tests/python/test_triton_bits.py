@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """With an engine built for it (DISTRIBUTIVE_INDEPENDENCE), a request's answer does not depend on its neighbours: the bits
-that concurrent clients of a real Triton Inference Server get from shared batches on the CPU are those of the request
-alone."""
+that concurrent clients of a real Triton Inference Server get from shared batches, on the CPU and on an emulated GPU,
+are those of the request alone."""
 import concurrent.futures
 import re
 
@@ -54,18 +54,21 @@ def independent(model, path):
     return path
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
+@pytest.fixture(scope="module", params=["KIND_CPU", "KIND_GPU"])
+def server(tmp_path_factory, request):
     triton_server.needed()
     folder = tmp_path_factory.mktemp("bits")
-    with triton_server.Server(folder) as running:
+    options, environment = triton_server.emulated_gpus() if request.param == "KIND_GPU" else ([], {})
+    with triton_server.Server(folder, options=options, environment=environment) as running:
         running.add("mixed", independent(mixed(folder / "mixed.onnx"), folder / "model.engine"),
                     f"max_batch_size: {LIMIT}\ndynamic_batching {{ max_queue_delay_microseconds: 20000 }}\n"
-                    "instance_group [{ count: 2 kind: KIND_CPU }]\n")
+                    f"instance_group [{{ count: 2 kind: {request.param} }}]\n")
         running.add("from_onnx", folder / "mixed.onnx",
-                    f"max_batch_size: {LIMIT}\n{INVARIANT}instance_group [{{ count: 1 kind: KIND_CPU }}]\n")
+                    f"max_batch_size: {LIMIT}\n{INVARIANT}instance_group [{{ count: 1 kind: {request.param} }}]\n")
         for name in ("mixed", "from_onnx"):
             running.load(name)
+        device = {"KIND_CPU": "the CPU", "KIND_GPU": "GPU 0"}[request.param]
+        assert f"instance 'mixed_0_0' is ready on {device}," in running.said()
         yield running
 
 

@@ -23,6 +23,8 @@ SERVER = DEPS / "pytriton" / "tritonserver" / "bin" / "tritonserver"
 CLIENT_PYTHON = DEPS / "client" / "bin" / "python"
 CLIENT = pathlib.Path(__file__).with_name("triton_client.py")
 LIBRARIES = ("libtriton_ingot.so", "libingot.so", "libingot_cpu.so")
+EMULATED = pathlib.Path(os.environ.get("INGOT_EMULATED_CUDA")
+                        or ingot_command.REPOSITORY / "build" / "tests" / "emulated_cuda")
 START_SECONDS = 120  # far more than it takes
 TYPES = {"FP32": np.float32, "FP16": np.float16, "INT8": np.int8, "UINT8": np.uint8, "INT32": np.int32,
          "INT64": np.int64, "BOOL": np.bool_}
@@ -36,6 +38,19 @@ def needed():
                     "server was NOT tested")
     if not (ingot_command.binary().parent / LIBRARIES[0]).is_file():
         pytest.skip(f"no {LIBRARIES[0]} beside {ingot_command.binary()}: the backend was NOT tested")
+
+
+def emulated_gpus(cache="none", preloaded=()):
+    """(options, environment) of a server that has two emulated GPUs of compute capability 8.0, whose kernels
+    run on the host. Skips, loudly, where they are not built."""
+    runtime = EMULATED / "server_cudart.so"
+    if not runtime.is_file():
+        pytest.skip(f"no {runtime}: run './dev build', or set INGOT_EMULATED_CUDA; the server was NOT tested on "
+                    "emulated GPUs")
+    return (["--pinned-memory-pool-byte-size=1048576", "--cuda-memory-pool-byte-size=0:1048576",
+             "--cuda-memory-pool-byte-size=1:1048576", "--allow-gpu-metrics=false"],
+            {"LD_LIBRARY_PATH": str(EMULATED), "LD_PRELOAD": ":".join(map(str, [runtime, *preloaded])),
+             "INGOT_NVRTC": str(EMULATED / "libnvrtc.so.13"), "INGOT_RUNTIME_CACHE": str(cache)})
 
 
 def backends(folder, names=("ingot",)):
