@@ -81,7 +81,10 @@ Watch::Run::Run(Watch& watch, std::string subject, std::chrono::milliseconds lim
             throw;
         }
     }
-    watch_.changed_.notify_all();
+    if (end_ < watch_.next_look_) { // else it looks in time: no run wakes a thread
+        watch_.next_look_ = end_;
+        watch_.changed_.notify_all();
+    }
 }
 
 Watch::Run::~Run() {
@@ -98,6 +101,7 @@ void Watch::watch_runs() {
         auto first = std::min_element(runs_.begin(), runs_.end(),
                                       [](const Run* a, const Run* b) { return a->end_ < b->end_; });
         if (first == runs_.end()) {
+            next_look_ = Clock::time_point::max();
             changed_.wait(lock);
         } else if ((*first)->end_ <= Clock::now()) {
             std::string text = str((*first)->subject_, ": a run has not ended after ",
@@ -106,7 +110,8 @@ void Watch::watch_runs() {
             (*first)->give_up_(text);
             return;
         } else {
-            changed_.wait_until(lock, (*first)->end_);
+            next_look_ = (*first)->end_;
+            changed_.wait_until(lock, next_look_);
         }
     }
 }

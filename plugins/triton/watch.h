@@ -66,6 +66,8 @@ private:
     std::condition_variable changed_;
     std::string cause_;
     std::list<Run*> runs_;
+    /// When the thread looks at the runs again at the latest.
+    std::chrono::steady_clock::time_point next_look_ = std::chrono::steady_clock::time_point::max();
     bool stopping_ = false;
     std::thread thread_; // since the first run with a limit
     std::thread ending_; // never returns

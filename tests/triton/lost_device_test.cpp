@@ -7,6 +7,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
 #include <thread>
 
 namespace {
@@ -135,6 +138,47 @@ TEST(TritonLostDeviceDeathTest, ARunThatDoesNotEndEndsTheProcessWith87) {
     EXPECT_EXIT(hang(), testing::ExitedWithCode(87),
                 "answered 1(.|\n)*; bad 1 model version 1: a run has not ended after 300 ms "
                 "\\(parameter hang_timeout_ms\\);");
+}
+
+/// {thread of this process: how often it has waited}
+std::map<std::string, int64_t> waits_of_threads() {
+    std::map<std::string, int64_t> out;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+        std::ifstream status(task.path() / "status");
+        constexpr std::string_view key = "voluntary_ctxt_switches:";
+        for (std::string line; std::getline(status, line);) {
+            if (line.starts_with(key)) {
+                out[task.path().filename()] = std::stoll(line.substr(key.size()));
+            }
+        }
+    }
+    return out;
+}
+
+TEST(TritonLostDevice, RunsThatEndInTimeWakeNoThread) {
+    Scene scene(function_engine([](const float* x, float* y, int64_t) {
+                    y[0] = x[0];
+                    return 0;
+                }),
+                R"({"parameters":{"hang_timeout_ms":{"string_value":"60000"}}})");
+    ASSERT_EQ(scene.start(), "");
+    auto run = [&](int times) {
+        for (int i = 0; i < times; ++i) {
+            auto r = request_of(1);
+            ASSERT_EQ(scene.execute({r.get()}), "");
+        }
+    };
+    std::map<std::string, int64_t> others = waits_of_threads();
+    run(1); // starts the thread that watches
+    std::map<std::string, int64_t> before = waits_of_threads();
+    EXPECT_GT(before.size(), others.size());
+    constexpr int runs = 500;
+    run(runs);
+    for (const auto& [thread, waits] : waits_of_threads()) {
+        if (!others.contains(thread)) {
+            EXPECT_LT(waits - before[thread], runs / 10) << thread;
+        }
+    }
 }
 
 TEST(TritonLostDevice, OtherErrorsDoNotEndTheProcess) {
