@@ -147,6 +147,35 @@ void copies(Bench& bench, std::byte* target, size_t bytes, const std::string& ki
     }
 }
 
+/// A body on its way to the GPU: copied into pinned memory and sent, as a whole or in pieces, of
+/// which each is sent while the next is copied.
+void copies_with_transfers(Bench& bench, const Cuda& cuda, std::byte* pinned, size_t bytes) {
+    for (int threads : {1, 4}) {
+        ingot::ThreadPool pool(threads);
+        for (size_t pieces : {1U, 2U, 4U, 8U}) {
+            size_t piece = (bytes / pieces + 4095) / 4096 * 4096;
+            auto send = [&] {
+                for (size_t at = 0; at < bytes; at += piece) {
+                    size_t length = std::min(piece, bytes - at);
+                    pool.parallel_for(static_cast<int64_t>(length), 32 << 10,
+                                      [&](int64_t a, int64_t b) {
+                                          std::memcpy(pinned + at + a, bench.source() + at + a,
+                                                      static_cast<size_t>(b - a));
+                                      });
+                    cuda.call("cuMemcpyHtoDAsync_v2", cuda.device + at, pinned + at, length,
+                              cuda.stream);
+                }
+                cuda.call("cuStreamSynchronize", cuda.stream);
+            };
+            for (microseconds gap : {microseconds(0), microseconds(1000)}) {
+                bench.time("copied and sent in " + std::to_string(pieces) + " pieces by " +
+                               std::to_string(threads) + " threads",
+                           gap, send);
+            }
+        }
+    }
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -163,6 +192,7 @@ int main(int argc, char** argv) {
             copies(bench, pinned, bytes, "pinned memory");
             bench.time("transfer from pinned memory", microseconds(0),
                        [&] { cuda.transfer(pinned, bytes); });
+            copies_with_transfers(bench, cuda, pinned, bytes);
         }
         bench.time("transfer from pageable memory", microseconds(0),
                    [&] { cuda.transfer(bench.source(), bytes); });
