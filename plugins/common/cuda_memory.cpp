@@ -22,8 +22,9 @@ constexpr Result out_of_memory = 2;
 constexpr Result not_ready = 600;
 constexpr int capability_major = 75; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
 constexpr int capability_minor = 76;
-constexpr unsigned non_blocking = 1; // CU_STREAM_NON_BLOCKING
-constexpr unsigned no_timing = 2;    // CU_EVENT_DISABLE_TIMING
+constexpr int has_memory_pools = 115; // CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
+constexpr unsigned non_blocking = 1;  // CU_STREAM_NON_BLOCKING
+constexpr unsigned no_timing = 2;     // CU_EVENT_DISABLE_TIMING
 
 struct Driver {
     Result (*init)(unsigned) = nullptr;
@@ -38,6 +39,8 @@ struct Driver {
     Result (*synchronize)() = nullptr;
     Result (*mem_alloc)(Address*, size_t) = nullptr;
     Result (*mem_free)(Address) = nullptr;
+    Result (*mem_alloc_async)(Address*, size_t, void*) = nullptr;
+    Result (*mem_free_async)(Address, void*) = nullptr;
     Result (*host_alloc)(void**, size_t, unsigned) = nullptr;
     Result (*host_free)(void*) = nullptr;
     Result (*memcpy_async)(Address, Address, size_t, void*) = nullptr;
@@ -82,6 +85,8 @@ struct Driver {
         find(synchronize, "cuCtxSynchronize");
         find(mem_alloc, "cuMemAlloc_v2");
         find(mem_free, "cuMemFree_v2");
+        find(mem_alloc_async, "cuMemAllocAsync");
+        find(mem_free_async, "cuMemFreeAsync");
         find(host_alloc, "cuMemHostAlloc");
         find(host_free, "cuMemFreeHost");
         find(memcpy_async, "cuMemcpyAsync");
@@ -160,8 +165,16 @@ class CudaMemory final : public DeviceMemory {
 public:
     explicit CudaMemory(Device device) : device_(device), health_(health_of(device)) {
         check(driver().retain_context(&context_, device), "the GPU cannot be used");
+        int answer = 0;
+        driver().device_attribute(&answer, has_memory_pools, device);
+        has_pool_ = answer != 0;
     }
-    ~CudaMemory() override { driver().release_context(device_); }
+    ~CudaMemory() override {
+        if (pool_stream_ != nullptr) {
+            release_stream(pool_stream_);
+        }
+        driver().release_context(device_);
+    }
 
     void* allocate(size_t bytes) override {
         Current current(*this);
@@ -175,6 +188,31 @@ public:
         }
         Current current(*this, false);
         driver().mem_free(reinterpret_cast<Address>(memory));
+    }
+    /// The driver's cuMemFree waits for all work of the context, and lets nobody queue more
+    /// meanwhile. That of its pool does not.
+    void* allocate_unshared(size_t bytes) override {
+        if (!has_pool_) {
+            return allocate(bytes);
+        }
+        Current current(*this);
+        Address out = 0;
+        check(driver().mem_alloc_async(&out, bytes == 0 ? 1 : bytes, pool_stream()),
+              "device memory");
+        check(driver().stream_synchronize(pool_stream_), "device memory");
+        return reinterpret_cast<void*>(out);
+    }
+    void release_unused(void* memory) noexcept override {
+        if (!has_pool_) {
+            release(memory);
+            return;
+        }
+        if (health_.is_lost()) {
+            return; // it is gone with the GPU
+        }
+        Current current(*this, false);
+        driver().mem_free_async(reinterpret_cast<Address>(memory), pool_stream_);
+        driver().stream_synchronize(pool_stream_); // the pool gives it back
     }
     void* allocate_pinned(size_t bytes) override {
         Current current(*this);
@@ -324,9 +362,21 @@ private:
         Current(const Current&) = delete;
         Current& operator=(const Current&) = delete;
     };
+    /// Nothing but allocations is queued on it.
+    void* pool_stream() {
+        std::scoped_lock lock(mutex_);
+        if (pool_stream_ == nullptr) {
+            pool_stream_ = create_stream(RunPriority::Normal);
+        }
+        return pool_stream_;
+    }
+
     Device device_;
     Health& health_;
     void* context_ = nullptr;
+    bool has_pool_ = false;
+    std::mutex mutex_;
+    void* pool_stream_ = nullptr;
 };
 
 } // namespace

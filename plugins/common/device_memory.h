@@ -23,6 +23,10 @@ public:
 
     virtual void* allocate(size_t bytes) = 0;
     virtual void release(void* memory) noexcept = 0;
+    /// As allocate() and release(), but memory is released when all queued work that uses it is
+    /// complete: giving it back then waits for no work of others.
+    virtual void* allocate_unshared(size_t bytes) { return allocate(bytes); }
+    virtual void release_unused(void* memory) noexcept { release(memory); }
     virtual void* allocate_pinned(size_t bytes) = 0;
     virtual void release_pinned(void* memory) noexcept = 0;
     /// Copies between any two memories, the host's included, in the order of `stream`; complete on

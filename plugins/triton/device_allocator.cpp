@@ -9,13 +9,13 @@ int64_t DeviceAllocator::bytes() const {
 }
 
 void* DeviceAllocator::allocate_or_throw(size_t bytes) {
-    void* memory = gpu_->allocate(bytes);
+    void* memory = gpu_->allocate_unshared(bytes);
     try {
         std::lock_guard<std::mutex> lock(mutex_);
         held_.emplace(memory, static_cast<int64_t>(bytes));
         bytes_ += static_cast<int64_t>(bytes);
     } catch (...) {
-        gpu_->release(memory);
+        gpu_->release_unused(memory);
         throw;
     }
     metrics_.add_device_bytes(static_cast<int64_t>(bytes));
@@ -47,7 +47,7 @@ bool DeviceAllocator::deallocateAsync(void* memory, cudaStream_t /*stream*/) noe
         held_.erase(found);
         bytes_ -= bytes;
     }
-    gpu_->release(memory);
+    gpu_->release_unused(memory);
     metrics_.add_device_bytes(-bytes);
     return true;
 }

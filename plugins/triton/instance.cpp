@@ -141,6 +141,7 @@ void Instance::run(const RunParts& parts) {
         parts.copy();
         runner_->wait();
     } catch (const Error& e) {
+        runner_->settle();
         note_loss(e.what());
         throw;
     }

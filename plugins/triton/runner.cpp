@@ -172,7 +172,18 @@ void Runner::make_context(const ModelConfig& config) {
     }
 }
 
+void Runner::settle() noexcept {
+    if (stream_ == nullptr) {
+        return;
+    }
+    try {
+        gpu()->wait_for_stream(stream_);
+    } catch (const std::exception&) { // the GPU is lost: nothing runs on it
+    }
+}
+
 Runner::~Runner() {
+    settle();
     context_.reset();
     if (stream_ != nullptr) {
         gpu()->release_stream(stream_);

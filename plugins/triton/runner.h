@@ -97,6 +97,8 @@ public:
     /// Copies from an output after the run; complete when wait() returns. Errors: OutOfMemory.
     void read_output(size_t output, size_t offset, void* target, size_t bytes,
                      TRITONSERVER_MemoryType memory);
+    /// Waits for what a run that failed has queued: it may still use memory.
+    void settle() noexcept;
     /// Waits until the run and all copies are complete. Errors: Device.
     void wait();
     /// Whether these shapes were run before, so that nothing is planned for them.

@@ -11,13 +11,16 @@ void TritonEmulated::SetUp() {
     newest = find_function<int64_t(int)>("libcuda.so.1", "ingot_emulated_newest");
     loaded = find_function<int64_t(int)>("libcuda.so.1", "ingot_emulated_loaded");
     launches = find_function<int64_t(int, bool)>("libcuda.so.1", "ingot_emulated_calls");
+    stopping = find_function<int64_t(int)>("libcuda.so.1", "ingot_emulated_stopping");
+    streams = find_function<int64_t(int)>("libcuda.so.1", "ingot_emulated_streams");
     const char* compiler = std::getenv("INGOT_NVRTC");
     hold = find_function<void(int)>(compiler, "ingot_emulated_hold");
     waiting = find_function<int()>(compiler, "ingot_emulated_waiting");
     compiled = find_function<int()>(compiler, "ingot_emulated_compiled");
     niceness = find_function<int()>(compiler, "ingot_emulated_niceness");
     if (newest == nullptr || loaded == nullptr || hold == nullptr || waiting == nullptr ||
-        compiled == nullptr || niceness == nullptr || launches == nullptr) {
+        compiled == nullptr || niceness == nullptr || launches == nullptr || stopping == nullptr ||
+        streams == nullptr) {
         GTEST_SKIP() << "no emulated GPU: run it as 'ctest -R triton_emulated'";
     }
 }

@@ -30,6 +30,8 @@ protected:
     int64_t (*newest)(int) = nullptr; // kernel that was launched, of a GPU
     int64_t (*loaded)(int) = nullptr;
     int64_t (*launches)(int, bool) = nullptr; // on streams of raised priority, or on others
+    int64_t (*stopping)(int) = nullptr;       // allocations that a real GPU waits for
+    int64_t (*streams)(int) = nullptr;        // that were made
     void (*hold)(int) = nullptr;              // 1: the compiler stands still
     int (*waiting)() = nullptr;               // compilations that do
     int (*compiled)() = nullptr;

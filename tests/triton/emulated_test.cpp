@@ -71,6 +71,20 @@ TEST_F(TritonEmulated, CompilingGivesWayToTheRequestsOfOtherModels) {
     EXPECT_EQ(nice, 19);
 }
 
+/// A driver lets cuMemAlloc and cuMemFree wait for all work of the process, and no work begin
+/// meanwhile; streams are made under its lock too.
+TEST_F(TritonEmulated, LoadsAndUnloadsStopNoRunOfOtherModels) {
+    int64_t stopping_before = stopping(0);
+    int64_t streams_before = streams(0);
+    Scene scene(turning_engine(32)); // 32 shapes of the profile are looked at
+    scene.kind = TRITONSERVER_INSTANCEGROUPKIND_GPU;
+    ASSERT_EQ(scene.start(), "");
+    turn(scene, 3);
+    scene.stop();
+    EXPECT_EQ(stopping(0) - stopping_before, 0);
+    EXPECT_LE(streams(0) - streams_before, 8); // of weights, context, instance, tuning
+}
+
 TEST_F(TritonEmulated, RunsOfRequestsGoBeforeWarmUps) {
     Scene scene(turning_engine(8));
     scene.kind = TRITONSERVER_INSTANCEGROUPKIND_GPU;

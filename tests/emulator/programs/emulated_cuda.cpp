@@ -35,7 +35,10 @@ struct Device {
     std::set<std::byte*> memory;
     std::vector<std::shared_ptr<const Function>> loaded;
     int64_t calls[2] = {}; // launches of kernels and graphs: usual, and of raised priority
-    int64_t newest = 0;    // of the loaded functions that were launched, counted from 1
+    int64_t stopping =
+        0;               // allocations and releases that a real GPU's driver lets all work wait for
+    int64_t streams = 0; // made so far
+    int64_t newest = 0;  // of the loaded functions that were launched, counted from 1
 };
 struct LoadedText {
     std::string binary;
@@ -176,6 +179,17 @@ EXPORT int64_t ingot_emulated_loaded(int i) {
     return static_cast<int64_t>(device(i).loaded.size());
 }
 
+/// Calls of cuMemAlloc and cuMemFree, which wait for the work of others on a real GPU; and streams
+/// that were made.
+EXPORT int64_t ingot_emulated_stopping(int i) {
+    std::scoped_lock lock(mutex());
+    return device(i).stopping;
+}
+EXPORT int64_t ingot_emulated_streams(int i) {
+    std::scoped_lock lock(mutex());
+    return device(i).streams;
+}
+
 // --- devices and contexts ------------------------------------------------------------------------
 
 EXPORT CUresult cuInit(unsigned int) {
@@ -199,6 +213,10 @@ EXPORT CUresult cuDeviceGetPCIBusId(char* text, int room, CUdevice i) {
     return 0;
 }
 EXPORT CUresult cuDeviceGetAttribute(int* value, int which, CUdevice i) {
+    constexpr int has_memory_pools = 115; // CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
+    if (which == has_memory_pools) {
+        return answer(value, 1);
+    }
     const kernels::Arch& arch = device(i).gpu.arch();
     switch (static_cast<DeviceAttribute>(which)) {
     case DeviceAttribute::ComputeCapabilityMajor:
@@ -274,13 +292,27 @@ EXPORT CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
     *total = all;
     return 0;
 }
-EXPORT CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t bytes) {
+EXPORT CUresult cuMemAllocAsync(CUdeviceptr* out, size_t bytes, CUstream) {
     void* memory = nullptr;
     CUresult r = allocate(bytes, &memory);
     *out = reinterpret_cast<CUdeviceptr>(memory);
     return r;
 }
+static void count_stopping() {
+    std::scoped_lock lock(mutex());
+    if (Device* d = current()) {
+        ++d->stopping;
+    }
+}
+EXPORT CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t bytes) {
+    count_stopping();
+    return cuMemAllocAsync(out, bytes, nullptr);
+}
 EXPORT CUresult cuMemFree_v2(CUdeviceptr p) {
+    count_stopping();
+    return release(at(p));
+}
+EXPORT CUresult cuMemFreeAsync(CUdeviceptr p, CUstream) {
     return release(at(p));
 }
 EXPORT CUresult cuMemAllocHost_v2(void** out, size_t bytes) {
@@ -388,6 +420,7 @@ EXPORT CUresult cuStreamCreateWithPriority(CUstream* out, unsigned, int priority
         made->device = &d == &device(0) ? 0 : 1;
         made->stream = d.gpu.create_stream();
         made->priority = priority;
+        ++d.streams;
         return answer(out, reinterpret_cast<CUstream>(made.release()));
     });
 }

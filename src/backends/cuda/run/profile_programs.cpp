@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/run/profile_programs.h"
 
+#include "backends/cuda/absent_gpu.h"
 #include "backends/cuda/run/device.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -115,7 +116,7 @@ static void plan_samples(const std::shared_ptr<CudaState>& state, const plan::Pr
                          std::span<const std::vector<Shape>> samples) noexcept {
     const Graph& g = *program.graph;
     try {
-        CudaDevice device(state);
+        CudaDevice device(state, std::make_unique<NoStream>()); // the plans are not run
         for (const std::vector<Shape>& shapes : samples) {
             try {
                 Symbols symbols;
