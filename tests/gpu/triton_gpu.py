@@ -118,8 +118,9 @@ class Run:
         self.images = np.load(DIGITS / "held_out_images.npy")[:256].astype(np.float32)
 
     def library(self, source):
-        """A library to preload, made of a C file of tests/."""
-        path = self.folder / f"{source.stem}.so"
+        """A library to preload, made of a C file of tests/; or made before, where there is no compiler."""
+        path = source.with_suffix(".so")
+        path = path if path.exists() else self.folder / path.name
         if not path.exists():
             subprocess.run(["cc", "-shared", "-fPIC", "-o", path, source, "-ldl"], check=True)
         return path
