@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A libcuda.so.1 of two emulated GPUs of compute capability 8.0, which run the kernels that
 // emulated_nvrtc.cpp compiles. Everything runs at once, in the call that queues it. Thread safe.
-// ingot_emulated_lose() lets a GPU fail as a real one does after an illegal access.
+// ingot_emulated_lose() lets a GPU fail as a real one does after an illegal access. Functions that
+// always answer the same are in emulated_cuda_fixed.cpp.
 #include "backends/cuda/driver/driver.h"
 #include "base/error.h"
 #include "emulator/emulated_gpu.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <mutex>
@@ -192,25 +192,11 @@ EXPORT int64_t ingot_emulated_streams(int i) {
 
 // --- devices and contexts ------------------------------------------------------------------------
 
-EXPORT CUresult cuInit(unsigned int) {
-    return 0;
-}
-EXPORT CUresult cuDriverGetVersion(int* version) {
-    return answer(version, 13000);
-}
 EXPORT CUresult cuDeviceGetCount(int* count) {
     return answer(count, device_count);
 }
 EXPORT CUresult cuDeviceGet(CUdevice* out, int i) {
     return i >= 0 && i < device_count ? answer(out, i) : bad_value;
-}
-EXPORT CUresult cuDeviceGetName(char* text, int room, CUdevice i) {
-    std::snprintf(text, static_cast<size_t>(room), "emulated GPU %d", i);
-    return 0;
-}
-EXPORT CUresult cuDeviceGetPCIBusId(char* text, int room, CUdevice i) {
-    std::snprintf(text, static_cast<size_t>(room), "0000:%02x:00.0", i + 1);
-    return 0;
 }
 EXPORT CUresult cuDeviceGetAttribute(int* value, int which, CUdevice i) {
     constexpr int has_memory_pools = 115; // CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
@@ -242,9 +228,6 @@ EXPORT CUresult cuDeviceGetAttribute(int* value, int which, CUdevice i) {
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice i) {
     return answer(out, reinterpret_cast<CUcontext>(&device(i)));
 }
-EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) {
-    return 0;
-}
 EXPORT CUresult cuCtxSetCurrent(CUcontext c) {
     if (!contexts().empty()) {
         contexts().pop_back();
@@ -275,23 +258,12 @@ EXPORT CUresult cuCtxGetDevice(CUdevice* out) {
 EXPORT CUresult cuCtxSetLimit(int, size_t) {
     return on_device([](Device&) { return 0; });
 }
-EXPORT CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
-    *least = 0;
-    *greatest = -5;
-    return 0;
-}
 EXPORT CUresult cuCtxSynchronize() {
     return on_device([](Device&) { return 0; });
 }
 
 // --- memory --------------------------------------------------------------------------------------
 
-EXPORT CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
-    constexpr size_t all = 16ULL << 30U;
-    *free = all;
-    *total = all;
-    return 0;
-}
 EXPORT CUresult cuMemAllocAsync(CUdeviceptr* out, size_t bytes, CUstream) {
     void* memory = nullptr;
     CUresult r = allocate(bytes, &memory);
@@ -378,9 +350,6 @@ EXPORT CUresult cuModuleGetFunction(CUfunction* out, CUmodule m, const char* nam
         return answer(out, reinterpret_cast<CUfunction>(function));
     });
 }
-EXPORT CUresult cuFuncSetAttribute(CUfunction, int, int) {
-    return 0;
-}
 static void count_launch(Device& d, CUstream s) {
     ++d.calls[s != nullptr && reinterpret_cast<StreamOf*>(s)->priority < 0 ? 1 : 0];
 }
@@ -407,9 +376,6 @@ EXPORT CUresult cuLaunchHostFunc(CUstream, void (*f)(void*), void* data) {
         f(data);
         return 0;
     });
-}
-EXPORT CUresult cuTensorMapEncodeTiled() {
-    return bad_value; // compute capability 8.0 has no tensor maps
 }
 
 // --- streams and graphs --------------------------------------------------------------------------
@@ -438,18 +404,12 @@ EXPORT CUresult cuStreamSynchronize(CUstream) {
 EXPORT CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) {
     return on_device([](Device&) { return 0; });
 }
-EXPORT CUresult cuStreamSetAttribute(CUstream, int, const void*) {
-    return 0;
-}
 EXPORT CUresult cuStreamGetCtx(CUstream s, CUcontext* out) {
     int i = s == nullptr ? 0 : reinterpret_cast<StreamOf*>(s)->device;
     return answer(out, reinterpret_cast<CUcontext>(&device(i)));
 }
 EXPORT CUresult cuStreamIsCapturing(CUstream s, int* out) {
     return answer(out, s != nullptr && reinterpret_cast<StreamOf*>(s)->capturing ? 1 : 0);
-}
-EXPORT CUresult cuThreadExchangeStreamCaptureMode(int*) {
-    return 0;
 }
 EXPORT CUresult cuStreamBeginCapture_v2(CUstream s, int) {
     return on_device([&](Device&) {
@@ -501,13 +461,6 @@ EXPORT CUresult cuGraphExecDestroy(CUgraphExec g) {
 
 // --- events, which have always passed ------------------------------------------------------------
 
-EXPORT CUresult cuEventCreate(CUevent* out, unsigned) {
-    return answer(out, static_cast<CUevent>(std::malloc(1)));
-}
-EXPORT CUresult cuEventDestroy_v2(CUevent e) {
-    std::free(e);
-    return 0;
-}
 EXPORT CUresult cuEventRecord(CUevent, CUstream) {
     return on_device([](Device&) { return 0; });
 }
@@ -519,15 +472,4 @@ EXPORT CUresult cuEventSynchronize(CUevent) {
 }
 EXPORT CUresult cuEventQuery(CUevent) {
     return on_device([](Device&) { return 0; });
-}
-EXPORT CUresult cuEventElapsedTime(float* ms, CUevent, CUevent) {
-    return answer(ms, 0.25F);
-}
-EXPORT CUresult cuGetErrorName(CUresult r, const char** text) {
-    *text = r == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR_EMULATED";
-    return 0;
-}
-EXPORT CUresult cuGetErrorString(CUresult r, const char** text) {
-    *text = r == 700 ? "an illegal memory access was encountered" : "the emulator refuses it";
-    return 0;
 }
