@@ -3,6 +3,7 @@
 `digits`, version 1, with max_batch_size 8: good ones, and ones that are wrong in one thing each."""
 import dataclasses
 import gzip
+import http.client
 import json
 import zlib
 
@@ -169,3 +170,19 @@ def other_good():
         Case("model ready", None, "/v2/models/digits/ready"),
         Case("version ready", None, "/v2/models/digits/versions/1/ready"),
     ]
+
+
+def answers_of(server, cases):
+    """[(status, JSON, bytes behind it)] of cases, over one connection where it holds."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.http, timeout=60)
+    found = []
+    for case in cases:
+        connection.request("GET" if case.body is None else "POST", case.path, case.body, case.headers)
+        answer = connection.getresponse()
+        body = answer.read()
+        length = int(answer.headers.get("Inference-Header-Content-Length", len(body)))
+        found.append((answer.status, json.loads(body[:length] or "null"), body[length:]))
+        if answer.will_close:
+            connection.close()
+    connection.close()
+    return found

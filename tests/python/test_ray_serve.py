@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """ingot.ray in a real Ray cluster on the CPU: answers over HTTP and gRPC, the same as those of a real
 Triton Inference Server for the same requests, good and bad."""
-import http.client
 import json
 import pathlib
 import subprocess
@@ -59,22 +58,6 @@ def test_the_official_client_gets_what_the_engine_computes(cluster, digits_engin
     serving_models.check_digits(cluster, digits_engine, protocol, tmp_path)
 
 
-def answers_of(server, cases):
-    """[(status, JSON, bytes behind it)] of cases, over one connection where it holds."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.http, timeout=60)
-    found = []
-    for case in cases:
-        connection.request("GET" if case.body is None else "POST", case.path, case.body, case.headers)
-        answer = connection.getresponse()
-        body = answer.read()
-        length = int(answer.headers.get("Inference-Header-Content-Length", len(body)))
-        found.append((answer.status, json.loads(body[:length] or "null"), body[length:]))
-        if answer.will_close:
-            connection.close()
-    connection.close()
-    return found
-
-
 def without_outputs(answer):
     """The part that is equal, and the numbers, which batches of other sizes may round differently."""
     status, head, rest = answer
@@ -87,7 +70,7 @@ def without_outputs(answer):
 
 def test_the_same_good_requests_get_the_same_answers_as_from_triton(cluster, triton):
     cases = [*serving_cases.good(440), *serving_cases.other_good()]
-    for case, ours, theirs in zip(cases, answers_of(cluster, cases), answers_of(triton, cases)):
+    for case, ours, theirs in zip(cases, serving_cases.answers_of(cluster, cases), serving_cases.answers_of(triton, cases)):
         ours, theirs = without_outputs(ours), without_outputs(theirs)
         assert ours[:2] == theirs[:2], case.name
         np.testing.assert_allclose(ours[2], theirs[2], rtol=1e-4, atol=1e-4, err_msg=case.name)
@@ -105,7 +88,7 @@ OWN_TEXTS = {
 def test_the_same_wrong_requests_get_the_same_answers_as_from_triton(cluster, triton):
     cases = serving_cases.wrong()
     assert len(cases) >= 60
-    for case, ours, theirs in zip(cases, answers_of(cluster, cases), answers_of(triton, cases)):
+    for case, ours, theirs in zip(cases, serving_cases.answers_of(cluster, cases), serving_cases.answers_of(triton, cases)):
         if case.name in OWN_TEXTS:
             assert (ours[0], ours[1]["error"]) == OWN_TEXTS[case.name]
             continue
