@@ -321,6 +321,18 @@ def test_a_request_is_sent_at_most_twice(repository, tmp_path, path, body, statu
             fleet.wait_for_event(r"ended with exit code 86 \(device lost\); it starts again in 0.1 s", event + 1)
 
 
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "Application/X-WWW-Form-Urlencoded; charset=utf-8"])
+def test_a_large_body_that_is_sent_as_a_form_ends_no_server(fleet, images, kind):
+    """As curl and urllib send it where no type is given; the packaged server crashes at it by itself."""
+    deaths = re.findall(r"ingot_serve_worker_deaths\{.*", fleet.metrics())
+    for _ in range(2):
+        with pytest.raises(Refused) as refused:
+            fleet.client().call("/v2/models/digits/infer", b"a=1&" * (5 << 18), {"Content-Type": kind})
+        assert (refused.value.status, refused.value.text) == (500, "failed to parse the request JSON buffer: Invalid value. at 0")
+    fleet.client().infer("digits", {"image": images[:1]})
+    assert re.findall(r"ingot_serve_worker_deaths\{.*", fleet.metrics()) == deaths
+
+
 def test_nothing_is_lost_when_it_is_told_to_stop(repository, images, scores, tmp_path):
     with Fleet(tmp_path / "fleet", repository) as fleet:
         started = children(fleet.process.pid)

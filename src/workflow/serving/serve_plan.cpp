@@ -240,7 +240,10 @@ std::string proxy_config(const ServePlan& plan) {
         "    default-server inter 200ms downinter 100ms fall 1 rise 1\n"
         "\nfrontend http\n    bind ",
         plan.address, ":", plan.http,
-        "\n    default_backend http_workers\n"
+        "\n    # The server takes forms apart on its stack: one of 4 MB would end it.\n"
+        "    http-request set-header Content-Type application/octet-stream if "
+        "{ req.hdr(content-type) -m sub -i x-www-form-urlencoded }\n"
+        "    default_backend http_workers\n"
         "\nfrontend grpc\n    bind ",
         plan.address, ":", plan.grpc,
         " proto h2\n    default_backend grpc_workers\n"
