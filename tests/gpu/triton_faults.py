@@ -10,6 +10,7 @@ import time
 import numpy as np
 
 import ingot_command
+import serving_models
 import triton_server
 
 DIGITS = ingot_command.DIGITS
@@ -18,6 +19,8 @@ TRUST = "--backend-config=ingot,allow-engine-code=true"
 NO_COMPILER = ("kernels have to be compiled for GPU 0, and nothing here can: install NVRTC 13 or 12 where the server runs, or "
                "name it in INGOT_NVRTC, or let the engine bring its kernels: 'ingot build --computeCapabilities={}' with "
                "--backend-config=ingot,trusted-keys=FILE or allow-engine-code=true")
+NO_MEMORY = "503 IExecutionContext::enqueueV3: the allocator of output 'y' gave no memory for 419430400000 bytes"
+MOST_ROWS, LARGE_ROW = 2 ** 20, 100_000  # 400 GB of output, which no GPU has
 KERNEL = """
 extern "C" __global__ void row(const float* x, float* y, long long n) {
     long long i = blockIdx.x * 32LL + threadIdx.x;
@@ -43,6 +46,29 @@ def make_faulty_engine(path):
     layer.get_output(0).name = "y"
     network.mark_output(layer.get_output(0))
     path.write_bytes(bytes(builder.build_serialized_network(network, builder.create_builder_config())))
+
+
+def shorten_memory(r, server):
+    """A run for which the GPU has no memory is answered with 503; smaller ones and other models go on."""
+    engine = r.folder / "widened.engine"
+    ingot_command.build(serving_models.widened(r.folder / "widened.onnx", LARGE_ROW, ("n", "m")), engine)
+    server.add("widened", engine, "instance_group { kind: KIND_GPU gpus: [0] }\n")
+    server.add("beside", r.digits(8), ON_GPU)
+    for name in ("widened", "beside"):
+        server.load(name)
+    expected = server.infer("beside", {"image": r.images[:8]})["scores"]
+    values = {"texts": [], "small_are_right": [], "others_are_right": []}
+    for _ in range(3):
+        try:
+            server.infer("widened", {"x": np.zeros((1, MOST_ROWS, 1), np.float32)})
+        except triton_server.Refused as refused:
+            values["texts"].append(f"{refused.status} {refused.text}")
+        x = np.arange(1, 4, dtype=np.float32).reshape(1, 3, 1)
+        y = server.infer("widened", {"x": x})["y"]
+        values["small_are_right"].append(bool(np.array_equal(y, np.repeat(x, LARGE_ROW, 2))))
+        got = server.infer("beside", {"image": r.images[:8]})["scores"]
+        values["others_are_right"].append(bool(np.allclose(got, expected, rtol=1e-3, atol=1e-3)))
+    return (values["texts"] == [NO_MEMORY] * 3 and all(values["small_are_right"] + values["others_are_right"])), values
 
 
 def outcome_of(server, value):

@@ -33,7 +33,7 @@ import triton_faults  # noqa: E402
 import triton_server  # noqa: E402
 from serving_models import widened  # noqa: E402
 from models import model_file, shared_models  # noqa: E402
-from triton_faults import ON_GPU  # noqa: E402
+from triton_faults import LARGE_ROW, MOST_ROWS, ON_GPU  # noqa: E402
 
 DIGITS = ingot_command.DIGITS
 TIMED = {  # name: inputs
@@ -41,7 +41,6 @@ TIMED = {  # name: inputs
     "mobilenet_v3_large": {"input": np.zeros((1, 3, 224, 224), np.float32)},
     "bert_base_dynamo": {"input_ids": np.ones((1, 128), np.int64), "attention_mask": np.ones((1, 128), np.int64)},
 }
-MOST_ROWS, LARGE_ROW = 2 ** 20, 100_000  # 400 GB of output, which no GPU has
 MOST_SECONDS = 150  # of a thousand loads
 
 
@@ -393,6 +392,7 @@ PARTS = {
     "two_gpus": use_two_gpus,
     "times": time_models,
     "kernel_caches": lambda r, _: triton_faults.spoil_caches(r, r.images[:8]),
+    "short_memory": triton_faults.shorten_memory,
     "lost_devices": lambda r, _: triton_faults.lose_devices(r, 3 if r.rehearsed else 11),
     "loads": load_often,
 }

@@ -28,11 +28,11 @@ def scaled(path, factor, size=4):
                 [oh.make_tensor_value_info("y", FLOAT, shape)], [factors])
 
 
-def widened(path, size):
+def widened(path, size, open_sizes=("n",)):
     """y[n, size] = x[n, 1] in each column."""
     ones = onnx.numpy_helper.from_array(np.ones(size, np.float32), "f")
-    return save(path, [oh.make_node("Mul", ["x", "f"], ["y"])], [oh.make_tensor_value_info("x", FLOAT, ["n", 1])],
-                [oh.make_tensor_value_info("y", FLOAT, ["n", size])], [ones])
+    return save(path, [oh.make_node("Mul", ["x", "f"], ["y"])], [oh.make_tensor_value_info("x", FLOAT, [*open_sizes, 1])],
+                [oh.make_tensor_value_info("y", FLOAT, [*open_sizes, size])], [ones])
 
 
 def looping(path, shape=(2,), rounds=None):

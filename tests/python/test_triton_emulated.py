@@ -12,7 +12,7 @@ import triton_server
 
 LOADS = 80
 PARTS = ("digits", "states", "cuda_shared_memory", "device_bytes", "recordings", "two_gpus", "times", "kernel_caches",
-         "lost_devices", "loads")
+         "short_memory", "lost_devices", "loads")
 
 
 @pytest.fixture(scope="module")
