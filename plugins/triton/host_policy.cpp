@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/triton/host_policy.h"
 
-#include <nlohmann/json.hpp>
+#include "base/json.h"
 
 namespace ingot::triton {
 
@@ -12,11 +12,30 @@ bool is_default(std::string_view name) {
     return name == "cpu" || name == "model" || name.starts_with("gpu_");
 }
 
-std::string text_of(const nlohmann::json& settings, const char* name) {
-    auto found = settings.find(name);
-    return found == settings.end() ? ""
-           : found->is_string()    ? found->get<std::string>()
-                                   : found->dump();
+/// The text of a setting; "" if it is not there.
+std::string text_of(const Json& settings, const char* name) {
+    const Json* found = settings.find(name);
+    if (found == nullptr) {
+        return "";
+    }
+    try {
+        return found->get<std::string>();
+    } catch (const Error&) {
+        return found->dump();
+    }
+}
+
+/// The policy's name and settings. Errors: InvalidArgument.
+Json::Member read_policy(const std::string& text) {
+    try {
+        Json o = Json::parse(text);
+        require(o.members().size() == 1, ErrorCode::InvalidArgument, "one policy is expected");
+        static_cast<void>(o.members()[0].value.members()); // or it is no object
+        return o.members()[0];
+    } catch (const Error&) {
+        fail(ErrorCode::InvalidArgument, "the host policy is ", text,
+             ", expected one name with its settings");
+    }
 }
 
 } // namespace
@@ -24,14 +43,12 @@ std::string text_of(const nlohmann::json& settings, const char* name) {
 HostPolicy read_host_policy(TRITONBACKEND_ModelInstance* instance) {
     std::string text =
         read_json(get_from<TRITONSERVER_Message*>(TRITONBACKEND_ModelInstanceHostPolicy, instance));
-    auto o = nlohmann::json::parse(text, nullptr, false);
-    require(o.is_object() && o.size() == 1 && o.begin()->is_object(), ErrorCode::InvalidArgument,
-            "the host policy is ", text, ", expected one name with its settings");
+    Json::Member policy = read_policy(text);
     HostPolicy out;
-    out.name = o.begin().key();
-    out.cores = text_of(*o.begin(), "cpu-cores");
-    out.node = text_of(*o.begin(), "numa-node");
-    if (o.begin()->empty() && !is_default(out.name)) {
+    out.name = policy.key;
+    out.cores = text_of(policy.value, "cpu-cores");
+    out.node = text_of(policy.value, "numa-node");
+    if (policy.value.members().empty() && !is_default(out.name)) {
         out.note = str("the host policy '", out.name,
                        "' has no settings: the server gets them by --host-policy=", out.name,
                        ",cpu-cores=0-3 and --host-policy=", out.name, ",numa-node=0");

@@ -24,6 +24,7 @@ void FakeHost::reset() {
 }
 
 TRITONSERVER_Error* FakeHost::next(const char* function) {
+    ingot::AllocationsSucceed ours;
     if (++calls == failing_call) {
         return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INTERNAL,
                                      (std::string("planted in ") + function).c_str());
@@ -54,6 +55,7 @@ std::string text_of(TRITONSERVER_Error* error) {
 extern "C" {
 
 TRITONSERVER_Error* TRITONSERVER_ErrorNew(TRITONSERVER_Error_Code code, const char* text) {
+    ingot::AllocationsSucceed ours;
     ++FakeHost::get().errors;
     return new TRITONSERVER_Error{code, text};
 }
@@ -62,6 +64,7 @@ void TRITONSERVER_ErrorDelete(TRITONSERVER_Error* error) {
     delete error;
 }
 TRITONSERVER_Error_Code TRITONSERVER_ErrorCode(TRITONSERVER_Error* error) {
+    ingot::AllocationsSucceed ours;
     return error->code;
 }
 const char* TRITONSERVER_ErrorMessage(TRITONSERVER_Error* error) {
@@ -89,6 +92,7 @@ TRITONSERVER_Error* TRITONSERVER_MessageSerializeToJson(TRITONSERVER_Message* me
     return nullptr;
 }
 TRITONSERVER_Error* TRITONSERVER_MessageDelete(TRITONSERVER_Message* message) {
+    ingot::AllocationsSucceed ours;
     if (!message->owned) {
         std::abort(); // as the server does
     }
@@ -98,6 +102,7 @@ TRITONSERVER_Error* TRITONSERVER_MessageDelete(TRITONSERVER_Message* message) {
 }
 TRITONSERVER_Parameter* TRITONSERVER_ParameterNew(const char* name, TRITONSERVER_ParameterType,
                                                   const void* value) {
+    ingot::AllocationsSucceed ours;
     ++FakeHost::get().metrics;
     return new TRITONSERVER_Parameter{name, static_cast<const char*>(value)};
 }
@@ -117,6 +122,7 @@ TRITONSERVER_Error* TRITONSERVER_MetricFamilyNew(TRITONSERVER_MetricFamily** fam
     return nullptr;
 }
 TRITONSERVER_Error* TRITONSERVER_MetricFamilyDelete(TRITONSERVER_MetricFamily* family) {
+    ingot::AllocationsSucceed ours;
     --FakeHost::get().metrics;
     delete family;
     return nullptr;
@@ -139,6 +145,7 @@ TRITONSERVER_Error* TRITONSERVER_MetricNew(TRITONSERVER_Metric** metric,
     return nullptr;
 }
 TRITONSERVER_Error* TRITONSERVER_MetricDelete(TRITONSERVER_Metric* metric) {
+    ingot::AllocationsSucceed ours;
     --FakeHost::get().metrics;
     std::lock_guard<std::mutex> lock(FakeHost::get().mutex);
     FakeHost::get().labelled.erase(metric->key);
@@ -176,6 +183,7 @@ TRITONSERVER_Error* TRITONBACKEND_BackendConfig(TRITONBACKEND_Backend* backend,
     return nullptr;
 }
 TRITONSERVER_Error* TRITONBACKEND_BackendState(TRITONBACKEND_Backend* backend, void** state) {
+    ingot::AllocationsSucceed ours;
     *state = backend->state; // only asked for once it is set
     return nullptr;
 }
@@ -243,6 +251,7 @@ TRITONSERVER_Error* TRITONBACKEND_ModelBackend(TRITONBACKEND_Model* model,
     return nullptr;
 }
 TRITONSERVER_Error* TRITONBACKEND_ModelState(TRITONBACKEND_Model* model, void** state) {
+    ingot::AllocationsSucceed ours;
     *state = model->state; // only asked for once it is set
     return nullptr;
 }
@@ -284,6 +293,7 @@ TRITONSERVER_Error* TRITONBACKEND_ModelInstanceModel(TRITONBACKEND_ModelInstance
 }
 TRITONSERVER_Error* TRITONBACKEND_ModelInstanceState(TRITONBACKEND_ModelInstance* instance,
                                                      void** state) {
+    ingot::AllocationsSucceed ours;
     *state = instance->state; // only asked for once it is set
     return nullptr;
 }
@@ -323,6 +333,7 @@ TRITONSERVER_Error* TRITONSERVER_BufferAttributesNew(TRITONSERVER_BufferAttribut
     return nullptr;
 }
 TRITONSERVER_Error* TRITONSERVER_BufferAttributesDelete(TRITONSERVER_BufferAttributes* attributes) {
+    ingot::AllocationsSucceed ours;
     --FakeHost::get().attributes;
     delete attributes;
     return nullptr;

@@ -3,6 +3,7 @@
 // it handed out, and fails any call on demand. Each call that may fail is numbered from 1.
 #pragma once
 
+#include "base/allocation_count.h"
 #include "plugins/triton/abi.h"
 
 #include <atomic>
@@ -151,6 +152,7 @@ std::string text_of(TRITONSERVER_Error* error);
 
 /// Ends a function of the host with the planted error when it is this call's turn.
 #define PLANTED()                                                                                  \
+    ingot::AllocationsSucceed ours;                                                                \
     if (TRITONSERVER_Error* planted = FakeHost::get().next(__func__)) {                            \
         return planted;                                                                            \
     }

@@ -37,6 +37,7 @@ TRITONSERVER_Error* TRITONBACKEND_RequestIsCancelled(TRITONBACKEND_Request* requ
     return nullptr;
 }
 TRITONSERVER_Error* TRITONBACKEND_RequestRelease(TRITONBACKEND_Request* request, uint32_t) {
+    ingot::AllocationsSucceed ours;
     ++request->released;
     return nullptr;
 }
@@ -85,6 +86,7 @@ TRITONSERVER_Error* TRITONBACKEND_ResponseNew(TRITONBACKEND_Response** response,
     return nullptr;
 }
 TRITONSERVER_Error* TRITONBACKEND_ResponseDelete(TRITONBACKEND_Response* response) {
+    ingot::AllocationsSucceed ours;
     --FakeHost::get().responses;
     delete response;
     return nullptr;
@@ -115,6 +117,7 @@ TRITONSERVER_Error* TRITONBACKEND_OutputBuffer(TRITONBACKEND_Output* output, voi
 }
 TRITONSERVER_Error* TRITONBACKEND_ResponseSend(TRITONBACKEND_Response* response, const uint32_t,
                                                TRITONSERVER_Error* error) {
+    ingot::AllocationsSucceed ours;
     TRITONBACKEND_Request& request = *response->request;
     if (request.released != 0) {
         std::abort(); // its memory is gone
@@ -150,6 +153,7 @@ TRITONSERVER_Error* TRITONBACKEND_StateNew(TRITONBACKEND_State** state,
 TRITONSERVER_Error* TRITONBACKEND_StateBuffer(TRITONBACKEND_State* state, void** buffer,
                                               const uint64_t bytes, TRITONSERVER_MemoryType* memory,
                                               int64_t* id) {
+    ingot::AllocationsSucceed ours;
     return TRITONBACKEND_OutputBuffer(&state->tensor, buffer, bytes, memory, id);
 }
 TRITONSERVER_Error* TRITONBACKEND_StateUpdate(TRITONBACKEND_State* state) {
