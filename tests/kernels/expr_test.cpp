@@ -180,5 +180,43 @@ TEST(ExprText, SelectsAndConstants) {
     expect_exact(g, {pairs(DType::F32)[0]}, 0);
 }
 
+/// x * half * (1 + erf(x * part)), with operands in either order.
+Expr gelu_expr(double half, double part, bool swapped) {
+    Expr e;
+    auto mul = [&](int a, int b) {
+        return swapped ? e.op(ExprOp::Mul, b, a) : e.op(ExprOp::Mul, a, b);
+    };
+    int x = e.in(0, DType::F32);
+    int erf = e.op(ExprOp::Erf, mul(x, e.constant(DType::F32, part)));
+    int one = e.constant(DType::F32, 1);
+    int sum = swapped ? e.op(ExprOp::Add, one, erf) : e.op(ExprOp::Add, erf, one);
+    mul(mul(x, e.constant(DType::F32, half)), sum);
+    return e;
+}
+
+std::string fast_statements(const Expr& e, bool fast = true) {
+    std::vector<std::string> in = {"a"};
+    return kernels::expr_text(e, in, "v", fast).statements;
+}
+
+TEST(ExprText, GeluForNarrowResultsIsOneCall) {
+    constexpr double part = 0.7071067811865476;
+    EXPECT_EQ(fast_statements(gelu_expr(0.5, part, false)), "float v8 = (float)(fast_gelu(a));\n");
+    EXPECT_EQ(fast_statements(gelu_expr(0.5, part, true)), "float v8 = (float)(fast_gelu(a));\n");
+    EXPECT_EQ(fast_statements(gelu_expr(0.5, static_cast<float>(part), false)),
+              "float v8 = (float)(fast_gelu(a));\n");
+    auto has_gelu = [](const std::string& text) {
+        return text.find("fast_gelu") != std::string::npos;
+    };
+    // Other factors, the result of a part in use, wide results.
+    EXPECT_FALSE(has_gelu(fast_statements(gelu_expr(0.25, part, false))));
+    EXPECT_FALSE(has_gelu(fast_statements(gelu_expr(0.5, 0.7, false))));
+    EXPECT_FALSE(has_gelu(fast_statements(gelu_expr(0.5, part, false), false)));
+    Expr used = gelu_expr(0.5, part, false);
+    used.op(ExprOp::Add, static_cast<int>(used.code.size()) - 1, 3);
+    ASSERT_EQ(used.code[3].op, ExprOp::Erf);
+    EXPECT_FALSE(has_gelu(fast_statements(used)));
+}
+
 } // namespace
 } // namespace ingot::test

@@ -93,5 +93,30 @@ TEST(FastMathErf, PlusOneKeepsItsDigitsToMinusFour) {
     }
 }
 
+TEST(FastMathGelu, KeepsItsDigitsWhileItIsANormalHalf) {
+    std::string before = str(kernels::device_file("types"), kernels::device_file("fast_math"));
+    Machine m("grid_wait(); for (u32 i = t; i < 131072; i += 32) out[i] = "
+              "__float_as_uint(fast_gelu(__uint_as_float(in[i])));",
+              32, 0, 90, before);
+    std::vector<uint32_t> in = every_input();
+    std::vector<uint32_t> out = m.run(in.size(), in);
+    for (size_t i = 0; i < in.size(); ++i) {
+        double x = std::bit_cast<float>(in[i]);
+        double got = std::bit_cast<float>(out[i]);
+        if (std::isnan(x)) {
+            EXPECT_TRUE(std::isnan(got));
+        } else if (x < -5.75) {
+            EXPECT_LE(std::abs(got), 0x1p-25) << x; // an f16 of 0
+        } else if (x == HUGE_VAL) {
+            EXPECT_EQ(got, x);
+        } else {
+            constexpr double normal = 0x1p-14; // less has fewer digits in f16
+            double want = x * std::erfc(-x / std::sqrt(2)) / 2;
+            double size = x < -1 ? std::max(std::abs(want), normal) : std::abs(want);
+            EXPECT_NEAR(got, want, 1e-5 * size + 1e-38) << x;
+        }
+    }
+}
+
 } // namespace
 } // namespace ingot::emulator

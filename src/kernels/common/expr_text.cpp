@@ -5,10 +5,13 @@
 #include "base/text.h"
 #include "kernels/family.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <cstdio>
+#include <numbers>
+#include <optional>
 
 namespace ingot::kernels {
 
@@ -172,13 +175,11 @@ int plus_one(const Expr& e, size_t n) {
     return -1;
 }
 
-/// Functions that occur only with 1 added to them.
-std::vector<bool> only_plus_one(const Expr& e) {
+/// How often each instruction is an operand or the result.
+std::vector<int> uses_of(const Expr& e) {
     std::vector<int> uses(e.code.size(), 0);
-    std::vector<int> sums(e.code.size(), 0);
     uses.back() = 1;
-    for (size_t n = 0; n < e.code.size(); ++n) {
-        const ExprInstr& c = e.code[n];
+    for (const ExprInstr& c : e.code) {
         if (c.op == ExprOp::In || c.op == ExprOp::Const) {
             continue;
         }
@@ -186,6 +187,14 @@ std::vector<bool> only_plus_one(const Expr& e) {
         for (int k = 0; k < count; ++k) {
             ++uses[static_cast<size_t>(c.args[static_cast<size_t>(k)])];
         }
+    }
+    return uses;
+}
+
+/// Functions that occur only with 1 added to them.
+std::vector<bool> only_plus_one(const Expr& e, const std::vector<int>& uses) {
+    std::vector<int> sums(e.code.size(), 0);
+    for (size_t n = 0; n < e.code.size(); ++n) {
         if (int at = plus_one(e, n); at >= 0) {
             ++sums[static_cast<size_t>(at)];
         }
@@ -195,6 +204,76 @@ std::vector<bool> only_plus_one(const Expr& e) {
         out[n] = sums[n] > 0 && sums[n] == uses[n];
     }
     return out;
+}
+
+/// The other operand of instruction n where it is a product by about `factor`, else -1.
+int times(const Expr& e, int n, double factor) {
+    const ExprInstr& c = e.code[static_cast<size_t>(n)];
+    if (c.op != ExprOp::Mul || compute_c_type(c.type) != "float") {
+        return -1;
+    }
+    for (size_t k : {0, 1}) {
+        const ExprInstr& f = e.code[static_cast<size_t>(c.args[k])];
+        if (f.op == ExprOp::Const && is_float(f.type) &&
+            std::abs(std::bit_cast<double>(f.imm) - factor) < 1e-7) {
+            return c.args[1 - k];
+        }
+    }
+    return -1;
+}
+
+/// x * 0.5 * (1 + erf(x / sqrt(2))), as gelu expands.
+struct Gelu {
+    int x;
+    std::array<int, 4> inside; // what nothing else reads
+};
+std::optional<Gelu> gelu_at(const Expr& e, size_t n, const std::vector<int>& uses) {
+    const ExprInstr& c = e.code[n];
+    if (c.op != ExprOp::Mul || compute_c_type(c.type) != "float") {
+        return std::nullopt;
+    }
+    for (size_t k : {0, 1}) {
+        int half = c.args[k];
+        int sum = c.args[1 - k];
+        int x = times(e, half, 0.5);
+        int erf = plus_one(e, static_cast<size_t>(sum));
+        if (x < 0 || erf < 0 || e.code[static_cast<size_t>(erf)].op != ExprOp::Erf) {
+            continue;
+        }
+        int part = e.code[static_cast<size_t>(erf)].args[0];
+        Gelu found = {x, {half, sum, erf, part}};
+        bool alone = std::all_of(found.inside.begin(), found.inside.end(),
+                                 [&](int i) { return uses[static_cast<size_t>(i)] == 1; });
+        if (alone && times(e, part, std::numbers::sqrt2 / 2) == x) {
+            return found;
+        }
+    }
+    return std::nullopt;
+}
+
+/// The products of fast math: by instruction, those that fast_gelu computes, and what no statement
+/// has to.
+struct Fused {
+    std::vector<std::optional<Gelu>> gelu;
+    std::vector<bool> skipped;
+};
+Fused fused(const Expr& e, bool fast) {
+    Fused f = {std::vector<std::optional<Gelu>>(e.code.size()),
+               std::vector<bool>(e.code.size(), false)};
+    if (!fast) {
+        return f;
+    }
+    std::vector<int> uses = uses_of(e);
+    f.skipped = only_plus_one(e, uses);
+    for (size_t n = 0; n < e.code.size(); ++n) {
+        f.gelu[n] = gelu_at(e, n, uses);
+        if (f.gelu[n]) {
+            for (int i : f.gelu[n]->inside) {
+                f.skipped[static_cast<size_t>(i)] = true;
+            }
+        }
+    }
+    return f;
 }
 
 } // namespace
@@ -234,7 +313,8 @@ ExprText expr_text(const Expr& e, std::span<const std::string> inputs, std::stri
                    bool fast) {
     ExprText out;
     std::vector<std::string> at(e.code.size());
-    std::vector<bool> skipped = fast ? only_plus_one(e) : std::vector<bool>(e.code.size());
+    Fused with = fused(e, fast);
+    const std::vector<bool>& skipped = with.skipped;
     for (size_t n = 0; n < e.code.size(); ++n) {
         const ExprInstr& c = e.code[n];
         if (c.op == ExprOp::In) {
@@ -256,7 +336,10 @@ ExprText expr_text(const Expr& e, std::span<const std::string> inputs, std::stri
         DType from = e.code[static_cast<size_t>(c.args[0])].type;
         std::string text;
         int sum = fast ? plus_one(e, n) : -1;
-        if (sum >= 0 && skipped[static_cast<size_t>(sum)]) {
+        if (with.gelu[n]) {
+            out.fast_math = true;
+            text = str("fast_gelu(", at[static_cast<size_t>(with.gelu[n]->x)], ")");
+        } else if (sum >= 0 && skipped[static_cast<size_t>(sum)]) {
             const ExprInstr& f = e.code[static_cast<size_t>(sum)];
             out.fast_math = true;
             text = str(f.op == ExprOp::Erf ? "fast_erf_plus_1(" : "fast_tanh_plus_1(",

@@ -42,3 +42,36 @@ DEVICE float fast_erf(float x) {
     float large = 1.0f - fast_erfc_positive(fabsf(x));
     return fabsf(x) < 0.4f ? small : x < 0.0f ? -large : large;
 }
+#ifdef INGOT_EMULATED
+DEVICE float mul_sat(float a, float b) {
+    float r = a * b;
+    return r > 1.0f ? 1.0f : r > 0.0f ? r : 0.0f;
+}
+DEVICE float max_nan(float a, float b) {
+    return a > b || a != a ? a : b;
+}
+#else
+DEVICE float mul_sat(float a, float b) { // within 0 and 1; NaN counts as 0
+    float r;
+    asm("mul.sat.f32 %0,%1,%2;" : "=f"(r) : "f"(a), "f"(b));
+    return r;
+}
+DEVICE float max_nan(float a, float b) { // NaN wins
+    float r;
+    asm("max.NaN.f32 %0,%1,%2;" : "=f"(r) : "f"(a), "f"(b));
+    return r;
+}
+#endif
+/// gelu(x) = max(x, 0) - |x| Q(|x|), Q(t) = erfc(t / sqrt(2)) / 2. With w = |x| / 5.75, at most 1:
+/// |x| Q = w * 2^r(w), to 1e-5 of it while it is a normal f16. Beyond w = 1 it rounds to 0.
+DEVICE float fast_gelu(float x) {
+    float w = mul_sat(fabsf(x), 1.0f / 5.75f);
+    float r = 1.17262065f;
+    r = fmaf(r, w, -4.70422029f);
+    r = fmaf(r, w, 8.68193817f);
+    r = fmaf(r, w, -10.0856476f);
+    r = fmaf(r, w, -15.1813240f);
+    r = fmaf(r, w, -6.61846066f);
+    r = fmaf(r, w, 1.52355433f);
+    return fmaf(-w, ex2(r), max_nan(x, 0.0f));
+}
