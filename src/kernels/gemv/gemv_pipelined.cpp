@@ -122,7 +122,7 @@ Emitted emit(const Contraction& c, const RowNorm* norm, const PipelinedGemv& par
         l.shared = std::max(l.shared, arch.shared_of_a_lone_block());
     }
     l.args.pointer(c.a).pointer(c.b).pointer(c.out).i32(stages).i32(shares.per_warp);
-    l.args.i32(c.b_constant ? 1 : 0);
+    l.args.i32((c.b_constant ? 1 : 0) + (norm != nullptr && norm->constant ? 2 : 0));
     add_norm_args(l.args, norm);
     add_geometry(l.args, c);
     add_operands(l.args, c);

@@ -2,7 +2,8 @@
 // Products of at most MR rows by persistent blocks: every warp has pipeline stages in shared
 // memory, through which TMA loads one unit of NR columns of B after the other, CHUNK bytes of each
 // at a time. Constant columns load before the preceding kernels end, and while the rows of A are
-// copied to shared memory. NORM: the rows are normalised there first; 2 layer norm, 3 RMS norm.
+// copied to shared memory. NORM: the rows are normalised there first; 2 layer norm, 3 RMS norm. Its
+// vectors are cold in L2: a thread's first part of constant ones comes before the wait too.
 constexpr int per_load = 16 / sizeof(TB);
 constexpr int chunk = CHUNK / sizeof(TB);
 constexpr int slot_bytes = NR * CHUNK;
@@ -134,8 +135,19 @@ DEVICE const TA* row_of(const TA* a, int i, const Geometry& g) {
 #if NORM
 constexpr int row_threads = 256 / MR;
 
+/// Parts of the norm's vectors, as long as a part of a row.
+struct Factors {
+    Pack<SCALE, per_load> scale;
+    Pack<BIAS, per_load> bias;
+    DEVICE void load(const SCALE* s, const BIAS* b, int part) {
+        scale = *(const Pack<SCALE, per_load>*)(s + part * per_load);
+        if (b)
+            bias = *(const Pack<BIAS, per_load>*)(b + part * per_load);
+    }
+};
+
 DEVICE void take_rows(TA* x, float* parts, const TA* a, const SCALE* scale, const BIAS* bias,
-                      float epsilon, const Geometry& g) {
+                      Factors f, float epsilon, const Geometry& g) {
     typedef Pack<TA, per_load> P;
     const int row = threadIdx.x / row_threads;
     const P* from = (const P*)row_of(a, row, g);
@@ -171,14 +183,12 @@ DEVICE void take_rows(TA* x, float* parts, const TA* a, const SCALE* scale, cons
 #pragma unroll 1
     for (int p = first; p < packs; p += row_threads) {
         P v = to[p];
-        Pack<SCALE, per_load> s = *(const Pack<SCALE, per_load>*)(scale + p * per_load);
-        Pack<BIAS, per_load> t;
-        if (bias)
-            t = *(const Pack<BIAS, per_load>*)(bias + p * per_load);
+        if (p != first)
+            f.load(scale, bias, p);
 #pragma unroll
         for (int e = 0; e < per_load; e++) {
-            float f = ((float)widen(v.v[e]) - mean) * factor * (float)widen(s.v[e]);
-            v.v[e] = narrow<TA>(f + (bias ? (float)widen(t.v[e]) : 0.0f));
+            float y = ((float)widen(v.v[e]) - mean) * factor * (float)widen(f.scale.v[e]);
+            v.v[e] = narrow<TA>(y + (bias ? (float)widen(f.bias.v[e]) : 0.0f));
         }
         to[p] = v;
     }
@@ -198,9 +208,10 @@ DEVICE void take_rows(TA* x, const TA* a, const Geometry& g) {
 }
 #endif
 
+// constant: 1 the columns, 2 the norm's vectors, 3 both.
 KERNEL void __launch_bounds__(256, 2)
     gemv_pipelined(const TA* __restrict__ a, const TB* __restrict__ b, OUT* __restrict__ out,
-                   i32 stages, i32 per_warp, i32 b_constant, const SCALE* __restrict__ scale,
+                   i32 stages, i32 per_warp, i32 constant, const SCALE* __restrict__ scale,
                    const BIAS* __restrict__ bias, float epsilon,
                    const __grid_constant__ Geometry g EPI_PARAMS) {
     begin_kernel();
@@ -222,19 +233,28 @@ KERNEL void __launch_bounds__(256, 2)
             mbar_init(bars + s * 8, 1);
         mbar_init_fence();
     }
+#if NORM
+    const int own_part = threadIdx.x % row_threads;
+    Factors factors = {};
+#endif
 #pragma unroll 1
     for (int waited = 0; waited < 2; waited++) {
         if (waited)
             grid_wait();
-        if (lane == 0 && waited == !b_constant) // constant columns come first
+#if NORM
+        if (waited == !(constant & 2) && own_part * per_load < g.k)
+            factors.load(scale, bias, own_part);
+#endif
+        if (lane == 0 && waited == !(constant & 1)) // constant columns come first
 #pragma unroll 1
             for (int s = 0; s < stages; s++)
                 feed.next(g);
     }
 #if NORM
     // The memory of the sums is free until the rows arrive.
-    take_rows(x, (float*)(memory + pipelined_warps * stages * slot_bytes), a, scale, bias, epsilon,
-              g);
+    opaque(a); // or its loads could join those before the wait
+    take_rows(x, (float*)(memory + pipelined_warps * stages * slot_bytes), a, scale, bias, factors,
+              epsilon, g);
 #else
     take_rows(x, a, g);
 #endif
