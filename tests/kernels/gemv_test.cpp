@@ -57,6 +57,13 @@ TEST(Gemv, RingsOfEveryWidth) {
         options.tactic);
 }
 
+TEST(Gemv, RowsThatThreadsTakeInManyParts) {
+    // Four parts at once, and a fifth for some threads.
+    FamilyOptions options{.tactic = "gemv_pipelined_s3_b1"};
+    Graph g = product(1, 29, 9304, DType::F16, DType::F16, DType::F32);
+    EXPECT_EQ(expect_family(g, options).tactic, options.tactic);
+}
+
 TEST(Gemv, ShortDepths) {
     struct Case {
         int64_t m, n, k;

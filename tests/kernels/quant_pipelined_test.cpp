@@ -107,6 +107,14 @@ TEST(QuantPipelined, ShareWarpsAndStayOnFewBlocks) {
     expect_pipelined(plain(wide), wide, "quant_pipelined_s2_b1");
 }
 
+TEST(QuantPipelined, RowsThatThreadsTakeInManyParts) {
+    // Four parts at once, and a fifth for some threads.
+    for (DType t : {DType::I8, DType::I4}) {
+        Weight w{.n = 24, .k = 9312, .type = t};
+        expect_pipelined(plain(w), w, "quant_pipelined_s8_b1");
+    }
+}
+
 TEST(QuantPipelined, ZeroPoints) {
     for (DType t : {DType::I8, DType::U8, DType::I4, DType::U4}) {
         for (DType activation : {DType::F16, DType::BF16}) {

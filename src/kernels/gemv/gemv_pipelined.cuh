@@ -201,7 +201,7 @@ DEVICE void take_rows(TA* x, const TA* a, const Geometry& g) {
     for (int i = 0; i < MR; i++) {
         const P* from = (const P*)row_of(a, i, g);
         P* to = (P*)(x + i * g.k);
-#pragma unroll 2
+#pragma unroll 4 // loads at once: a row comes from L2
         for (int p = threadIdx.x; p < packs; p += 256)
             to[p] = from[p];
     }

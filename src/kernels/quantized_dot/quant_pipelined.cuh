@@ -339,7 +339,7 @@ DEVICE void take_rows(u8* x, int pitch, int depth, float* parts, const TA* a, co
 #pragma unroll 1
     for (int i = 0; i < MR; i++) {
         const TA* from = a + offset_of<RM>((u32)(i < g.m ? i : g.m - 1), g.rows, g.am);
-#pragma unroll 2
+#pragma unroll 4 // loads at once: a row comes from L2
         for (int p = threadIdx.x; p < whole; p += 256)
             put_piece(x + i * pitch, p,
                       p < there ? *(const uint4*)(from + p * 8) : make_uint4(0, 0, 0, 0));
