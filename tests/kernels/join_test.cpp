@@ -87,6 +87,32 @@ TEST(Join, LargeStepsStayApart) {
     EXPECT_EQ(kernels_of(decode(100000, false)), (Names{"rope + rope + copy", "copy", "copy"}));
 }
 
+/// The caches of two layers in one tensor: their pasts are copied at once, by a view that has an
+/// axis more than that of a new row.
+Graph stacked_caches(int64_t past) {
+    Graph g;
+    Value new_k = g.add_input("new_k", {DType::F16, {1, 64}});
+    Value past_k = g.add_input("past_k", {DType::F16, {2, 1, 2, past, 32}});
+    Value cosine = g.add_input("cos", parse_type("f32[1,16]"));
+    Value caches[2];
+    for (int64_t layer = 0; layer < 2; ++layer) {
+        Value row = ops::reshape(g, new_k, {1, 2, 1, 32});
+        Value old = ops::slice(g, past_k, 0, layer, 1);
+        Value both[] = {ops::reshape(g, old, {1, 2, past, 32}),
+                        layer == 0 ? ops::rope(g, {}, row, cosine, cosine) : row};
+        caches[layer] = ops::reshape(g, ops::concat(g, both, 2), {1, 1, 2, past + 1, 32});
+    }
+    g.add_output("k", ops::concat(g, caches, 0));
+    return g;
+}
+
+TEST(Join, RowsPassThePastOfAllLayers) {
+    EXPECT_EQ(kernels_of(stacked_caches(50000)), (Names{"rope + copy", "copy"}));
+    Graph small = stacked_caches(5);
+    EXPECT_EQ(kernels_of(small), (Names{"rope + copy + copy"}));
+    expect_backend(small);
+}
+
 TEST(Join, WhatDependsStaysBehind) {
     Graph g;
     Value x = g.add_input("x", parse_type("f32[2,3,4,16]"));

@@ -87,24 +87,38 @@ private:
     bool apart_ = false;
 };
 
+/// The sizes of two views along the axes of one stride.
 struct Axis {
     int64_t stride = 1;
-    int64_t a = 1; // sizes
+    int64_t a = 1;
     int64_t b = 1;
 };
+
+/// Adds a view's axes. Returns whether their strides differ.
+bool add_axes(std::vector<Axis>& axes, const View& v, int64_t Axis::*size) {
+    for (size_t i = 0; i < v.shape.size(); ++i) {
+        if (v.shape[i] <= 1) {
+            continue;
+        }
+        auto it = std::find_if(axes.begin(), axes.end(),
+                               [&](const Axis& x) { return x.stride == v.strides[i]; });
+        if (it == axes.end()) {
+            it = axes.insert(axes.end(), Axis{v.strides[i]});
+        }
+        if ((*it).*size != 1) {
+            return false;
+        }
+        (*it).*size = v.shape[i];
+    }
+    return true;
+}
 
 /// Whether two views are disjoint boxes of one larger tensor, such as parts of a cache. Their
 /// offsets are then coordinates in a mixed-radix system given by the strides.
 bool are_apart(const View& a, const View& b) {
     std::vector<Axis> axes;
-    for (size_t i = 0; i < a.shape.size() && a.shape.size() == b.shape.size(); ++i) {
-        Axis x{a.shape[i] > 1 ? a.strides[i] : b.strides[i], a.shape[i], b.shape[i]};
-        if (x.a > 1 && x.b > 1 && a.strides[i] != b.strides[i]) {
-            return false;
-        }
-        if (x.a > 1 || x.b > 1) {
-            axes.push_back(x);
-        }
+    if (!add_axes(axes, a, &Axis::a) || !add_axes(axes, b, &Axis::b)) {
+        return false;
     }
     std::sort(axes.begin(), axes.end(),
               [](const Axis& x, const Axis& y) { return x.stride > y.stride; });
