@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import ingot_command
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 PLUGIN = REPOSITORY / "plugins/triton"
 ENUMS = (PLUGIN / "abi_enums.h").read_text()
@@ -74,3 +76,24 @@ def test_a_declaration_that_differs_does_not_compile(tmp_path, change):
     assert text.count(old) == 1
     said = compare(tmp_path, text.replace(old, new))
     assert expected in "".join(line for line in said.splitlines() if "error:" in line)
+
+
+def symbols(kind):
+    """The names that libtriton_ingot.so defines for others, or needs of them."""
+    library = ingot_command.binary().parent / "libtriton_ingot.so"
+    text = subprocess.run(["nm", "-D", f"--{kind}-only", library], text=True, capture_output=True, check=True).stdout
+    return {line.split()[-1].split("@")[0] for line in text.splitlines()}
+
+
+def test_the_library_exports_its_functions_alone_and_links_no_server_and_no_driver():
+    exports = set(re.findall(r"^(TRITONBACKEND_\w+)\([^{]*?\) INGOT_NOEXCEPT", (PLUGIN / "backend.cpp").read_text(), re.M))
+    assert symbols("defined") == exports
+    declared = set(re.findall(r"\b(TRITON(?:SERVER|BACKEND)_\w+)\(", FUNCTIONS))
+    needed = symbols("undefined")
+    assert {name for name in needed if name.startswith("TRITON")} <= declared  # of the process that opens it
+    assert not any(re.match(r"cu[A-Z]|cuda|nvrtc", name) for name in needed)
+    dynamic = subprocess.run(["readelf", "-d", ingot_command.binary().parent / "libtriton_ingot.so"], text=True,
+                             capture_output=True, check=True).stdout
+    linked = re.findall(r"\(NEEDED\).*\[(.*?)\]", dynamic)
+    assert "libingot.so" in [name[:11] for name in linked]
+    assert not [name for name in linked if re.search("triton|cuda|nvrtc|nvidia", name)]
