@@ -417,27 +417,37 @@ TEST(WeightCopies, BeginAtTheLoadOfANetworkThatNeedsEvenSizes) {
     }
 }
 
+/// The load's plan, which has no kernels, finds the orders that the first run's plan asks for.
 TEST(WeightCopies, TheHostHoldsNoneInTheOrderOfAKernel) {
     SlowGpu gpu;
     auto backend = cuda::make_backend(gpu, 1);
     CompileOptions o;
     o.of<CudaOptions>().runtime_cache = "";
-    // Kernels for f16 read the second operand with its depth innermost.
+    Tensor matrix = Tensor::zeros(DType::F16, {256, 512});
+    Tensor filters = Tensor::zeros(DType::F16, {64, 32, 3, 3});
+    for (Tensor* t : {&matrix, &filters}) {
+        for (int64_t i = 0; i < t->count(); ++i) {
+            t->set_f64(i, static_cast<double>(i % 251));
+        }
+    }
+    // Kernels for f16 read a product's second operand with its depth innermost, and channels last.
     Graph g;
     Value x = g.add_input("x", parse_type("f16[64,256]"));
-    Tensor w = Tensor::zeros(DType::F16, {256, 512});
-    for (int64_t i = 0; i < w.count(); ++i) {
-        w.set_f64(i, static_cast<double>(i % 251));
-    }
-    g.add_output("y", ops::matmul(g, x, ops::constant(g, w)));
+    g.add_output("y", ops::matmul(g, x, ops::constant(g, matrix)));
+    Value image = g.add_input("image", parse_type("f16[1,32,16,16]"));
+    ops::Conv conv{{1, 1}, {1, 1}, {Dim(1), Dim(1)}, {Dim(1), Dim(1)}, 1, DType::F16};
+    g.add_output("z", ops::conv(g, conv, image, ops::constant(g, filters)));
     auto graph = std::make_shared<const Graph>(std::move(g));
-    Shape shape = {64, 256};
-    std::string text = plan_text_ahead(graph, {&shape, 1}, 90, o);
+    std::vector<Shape> shapes = {{64, 256}, {1, 32, 16, 16}};
+    std::string text = plan_text_ahead(graph, shapes, 90, o);
     EXPECT_NE(text.find("constant f16[512,256], 262144 bytes"), std::string::npos) << text;
+    EXPECT_NE(text.find("constant f16[64,3,3,32], 36864 bytes"), std::string::npos) << text;
     Context context(Engine::create(Graph(*graph), {}, {}), *backend, o);
-    std::vector<Tensor> in = {Tensor::zeros(DType::F16, {64, 256})};
+    EXPECT_EQ(context.executable().packed_bytes(), 262144U + 36864U); // on the device
+    std::vector<Tensor> in = {Tensor::zeros(DType::F16, shapes[0]),
+                              Tensor::zeros(DType::F16, shapes[1])};
     context.run(in);
-    EXPECT_EQ(context.executable().packed_bytes(), 262144U); // on the device
+    EXPECT_EQ(context.executable().packed_bytes(), 262144U + 36864U);
 }
 
 TEST(WeightCopies, BeginTogetherInAFirstRun) {

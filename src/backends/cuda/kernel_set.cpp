@@ -15,6 +15,22 @@ std::optional<std::string> accept(const Group&) {
     return std::nullopt;
 }
 
+/// A step without launches.
+class PlacedStep : public Step {
+public:
+    Status run(const RunContext&) noexcept override {
+        return {ErrorCode::Internal, "a plan that only places values was run"};
+    }
+};
+
+std::unique_ptr<Step> make_placed_step(const StepArgs&) {
+    return std::make_unique<PlacedStep>();
+}
+
+std::unique_ptr<Step> make_placed_copy(const Operand&, const Operand&, Device&) {
+    return std::make_unique<PlacedStep>();
+}
+
 std::vector<Kernel> family_kernels() {
     std::vector<Kernel> all;
     for (const kernels::FamilyTable* table : kernels::all_families()) {
@@ -52,7 +68,26 @@ std::span<const KernelTable* const> tables() {
     return all;
 }
 
+std::span<const KernelTable* const> placing_tables() {
+    static const std::vector<Kernel> rows = [] {
+        std::vector<Kernel> all = family_kernels();
+        for (Kernel& k : all) {
+            k.prepare = make_placed_step;
+        }
+        return all;
+    }();
+    static const KernelTable families = rows;
+    static const KernelTable* const all[] = {&families, &plan::control_kernels,
+                                             &plan::plugin_kernels};
+    return all;
+}
+
 } // namespace
+
+const plan::KernelSet& placing_kernels() {
+    static const KernelSet set{"cuda", placing_tables, make_placed_copy};
+    return set;
+}
 
 const plan::KernelSet& cuda_kernels() {
     static const KernelSet set{"cuda", tables, make_device_copy};

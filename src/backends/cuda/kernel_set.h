@@ -8,5 +8,7 @@
 namespace ingot::cuda {
 
 const plan::KernelSet& cuda_kernels();
+/// The same for plans that only place values: no tactic is chosen, and no step can run.
+const plan::KernelSet& placing_kernels();
 
 } // namespace ingot::cuda

@@ -83,13 +83,13 @@ std::shared_ptr<const LoweredGraph> LoweredGraphs::find(const std::shared_ptr<co
 }
 
 void upload_weights(Gpu& gpu, const LoweredGraph& lowered, const CompileOptions& options) {
-    // Planned for a GPU like this one on which nothing is compiled.
+    // The constants' orders follow from layouts: planned for a GPU like this one, without kernels.
     AbsentGpu absent(gpu.arch(), false);
     auto programs = std::make_shared<ProgramCache>(absent, nullptr, nullptr, 1);
     CompileOptions dry = options;
     dry.memory = nullptr;
     dry.of<CudaOptions>().specialise = Specialise::None;
-    auto program = plan::make_program(lowered.graph, cuda_kernels(), lowered.packs, dry);
+    auto program = plan::make_program(lowered.graph, placing_kernels(), lowered.packs, dry);
     CudaDevice device(std::make_shared<CudaState>(absent, programs, dry));
     std::unique_ptr<SegmentPlan> plan = plan_at_some_shapes(device, *program);
     if (plan == nullptr) {
