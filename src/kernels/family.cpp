@@ -111,14 +111,21 @@ std::string generated_text(const Program& p) {
 }
 
 std::string full_text(const Program& p) {
-    std::string out(device_file("ptx"));
+    std::string generated = generated_text(p);
+    std::string_view head = device_file("ptx");
+    std::string_view last = p.family.empty() ? std::string_view() : device_file(p.family);
+    size_t bytes = head.size() + generated.size() + last.size();
+    for (std::string_view name : p.uses) {
+        bytes += device_file(name).size();
+    }
+    std::string out; // some 100 KB, for each launch of a plan
+    out.reserve(bytes);
+    out += head;
     for (std::string_view name : p.uses) {
         out += device_file(name);
     }
-    out += generated_text(p);
-    if (!p.family.empty()) {
-        out += device_file(p.family);
-    }
+    out += generated;
+    out += last;
     return out;
 }
 
