@@ -92,8 +92,9 @@ std::vector<Tactic> moments_tactics(const Problem& p, const ProductWithMoments& 
         return all;
     }
     double apart_us = Apart(p).cost_us;
-    for (Tactic& t : all) {
-        t.cost_us += f.stores_both(product, p.out[1], t) ? both_us : apart_us;
+    std::vector<char> both = f.stores_both(product, p.out[1], all);
+    for (size_t i = 0; i < all.size(); ++i) {
+        all[i].cost_us += both[i] != 0 ? both_us : apart_us;
     }
     std::stable_sort(all.begin(), all.end(), cheaper);
     return all;
@@ -105,7 +106,7 @@ Emitted emit_moments(const Problem& p, const Tactic& t, const ProductWithMoments
     if (!are_stored(p.out[1], p.batch_invariant)) {
         return f.emit(product, t);
     }
-    if (f.stores_both(product, p.out[1], t)) {
+    if (f.stores_both(product, p.out[1], {&t, 1})[0] != 0) {
         return f.emit_both(product, p.out[1], t);
     }
     Emitted e = f.emit(product, t);

@@ -14,8 +14,9 @@ struct ProductWithMoments {
     void (*layout)(LayoutArgs& args);
     std::vector<Tactic> (*tactics)(const Problem& product);
     Emitted (*emit)(const Problem& product, const Tactic& t);
-    /// Whether the tactic can store the moments in the same launch, and that launch.
-    bool (*stores_both)(const Problem& product, const Operand& moments, const Tactic& t);
+    /// For each tactic, whether it can store the moments in the same launch; and that launch.
+    std::vector<char> (*stores_both)(const Problem& product, const Operand& moments,
+                                     std::span<const Tactic> tactics);
     Emitted (*emit_both)(const Problem& product, const Operand& moments, const Tactic& t);
 };
 

@@ -235,16 +235,21 @@ Contraction with_moments_of(const Problem& product, const Operand& moments) {
     return c;
 }
 
-bool stores_both(const Problem& product, const Operand& moments, const Tactic& t) {
+std::vector<char> stores_both(const Problem& product, const Operand& moments,
+                              std::span<const Tactic> tactics) {
     Contraction c = with_moments_of(product, moments);
-    if (has_residual(product.group) && !reads_left_rows(product)) {
+    bool inside = has_residual(product.group) && !reads_left_rows(product);
+    std::vector<char> both;
+    for (const Tactic& t : tactics) {
         const auto* residual = t.as<GemmResidual>();
-        return residual != nullptr && wgmma_stores_moments(c, *residual);
+        const auto* wgmma = t.as<GemmWgmma>();
+        const auto* mma = t.as<GemmMma>();
+        bool stores = inside ? residual != nullptr && wgmma_stores_moments(c, *residual)
+                             : (wgmma != nullptr && wgmma_stores_moments(c, *wgmma)) ||
+                                   (mma != nullptr && mma_stores_moments(c, product.arch, *mma));
+        both.push_back(stores ? 1 : 0);
     }
-    const auto* wgmma = t.as<GemmWgmma>();
-    const auto* mma = t.as<GemmMma>();
-    return (wgmma != nullptr && wgmma_stores_moments(c, *wgmma)) ||
-           (mma != nullptr && mma_stores_moments(c, product.arch, *mma));
+    return both;
 }
 
 Emitted emit_both(const Problem& product, const Operand& moments, const Tactic& t) {
