@@ -413,6 +413,9 @@ def main():
     if not triton_server.SERVER.is_file():
         print(json.dumps({"good": True, "absent": f"THERE IS NO TRITON INFERENCE SERVER AT {triton_server.SERVER}"}))
         return 0
+    if a.rehearse and not (triton_server.EMULATED / "server_cudart.so").is_file():
+        print(json.dumps({"good": True, "absent": f"THERE ARE NO EMULATED GPUS FOR A SERVER IN {triton_server.EMULATED}"}))
+        return 0
     report = {}
     with tempfile.TemporaryDirectory() as work:
         r = Run(a, pathlib.Path(work))
