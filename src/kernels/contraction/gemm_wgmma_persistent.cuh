@@ -371,7 +371,7 @@ KERNEL void __launch_bounds__(consumers + 128, 1)
         turn.phase = (u32)(before / ST) & 1;
         if (i + group > 0)
             mbar_wait(turns + 8 * group, (u32)(i - 1 + group) & 1);
-        Sums sums;
+        Sums sums = Unset();
         accumulate<true>(sums, pipeline, full, 0, all, 0, lane, turn, turns + 8 * (1 - group));
         if (t + tiles.step >= tiles.end)
             end_main_loop();

@@ -229,8 +229,10 @@ DEVICE void produce(Load& load, int bytes, u32 pipeline, u32 full, int begin, in
     }
 }
 
+struct Unset {};
 struct Sums {
     float d[MB][BN / 2];
+    DEVICE Sums(Unset) {}
     DEVICE Sums() {
 #pragma unroll
         for (int i = 0; i < MB; i++)
@@ -247,8 +249,8 @@ struct NoStages {
 
 /// The steps [begin, end) of a warpgroup, from a pipeline stage on: the rows of A that begin at
 /// byte `rows` of a stage, by all of B. `other`: the barrier on which another warpgroup waits until
-/// the last stage of this one has arrived, or 0. ON: the pipeline continues after the last step.
-/// `stages` sees the rows of each step while they are multiplied.
+/// the last stage of this one has arrived, or 0. ON: the pipeline continues after the last step,
+/// and the sums were unset. `stages` sees the rows of each step while they are multiplied.
 template <bool ON, class Stages>
 DEVICE void accumulate(Sums& sums, u32 pipeline, u32 full, int begin, int end, int rows, int lane,
                        Turn turn, u32 other, Stages& stages) {
@@ -268,7 +270,8 @@ DEVICE void accumulate(Sums& sums, u32 pipeline, u32 full, int begin, int end, i
             for (int kk = 0; kk < 4; kk++)
 #pragma unroll
                 for (int i = 0; i < MB; i++)
-                    wgmma<BN>(sums.d[i], a + kk * 2 + i * 512, b + kk * 2, 1);
+                    wgmma<BN>(sums.d[i], a + kk * 2 + i * 512, b + kk * 2,
+                              !ON || k > begin || s > 0 || kk > 0);
         }
         wgmma_commit();
         stages.see(at + rows - pipeline, k);
