@@ -300,6 +300,22 @@ TEST(Gemm, EpiloguesOfTilesStoredByTma) {
     EXPECT_FALSE(ran(names, staying[0]));
 }
 
+TEST(Gemm, EpiloguesOfTilesStoredByTmaAreRepeatedWhereTheyAreShort) {
+    auto repeated = [](const Ending& e, ExprOp last, const char* tactic) {
+        FamilyOptions options;
+        options.tactic = tactic;
+        FamilyRun run = expect_family(with_ending(e, last), options);
+        constexpr std::string_view define = "#define REPEATED ";
+        size_t at = run.texts.at(0).find(define);
+        return at == std::string::npos ? 'x' : run.texts[0][at + define.size()];
+    };
+    Ending bias = {.extents = {200, 264, 72}, .operands = {"f16[264]"}};
+    Ending whole = {.extents = {200, 264, 72}, .operands = {"f16[264]", "f16[200,264]", "f32[]"}};
+    EXPECT_EQ(repeated(bias, ExprOp::Max, "wgmma_128x192_turns"), '2');
+    EXPECT_EQ(repeated(whole, ExprOp::Tanh, "wgmma_128x192_turns"), '1');
+    EXPECT_EQ(repeated(whole, ExprOp::Tanh, "wgmma_128x128_turns"), '0');
+}
+
 TEST(Gemm, BiasPerRowAndScalar) {
     sweep(with_ending({.operands = {"f16[70,1]", "f32[]"}}, ExprOp::Sigmoid));
 }

@@ -113,9 +113,13 @@ std::string substituted(std::string_view text, const std::string& a, const std::
     return out;
 }
 
+bool calls_function(ExprOp op) {
+    return device_text(op).substr(0, 6) == "ingot_";
+}
+
 /// The text of an operand of `type` in `op`, with overflow and promotion as in ir/expr.h.
 std::string operand_text(const std::string& x, ExprOp op, DType type) {
-    bool calls = device_text(op).substr(0, 6) == "ingot_";
+    bool calls = calls_function(op);
     if (is_float(type) || kind(op) == ExprKind::Compare || kind(op) == ExprKind::Classify) {
         return x;
     }
@@ -276,6 +280,77 @@ Fused fused(const Expr& e, bool fast) {
     return f;
 }
 
+constexpr int gelu_instructions = 10, erf_plus_1_instructions = 12, tanh_plus_1_instructions = 5;
+constexpr int function_instructions = 30; // of one that is not listed
+
+/// About the instructions of an operation on the device; `quick`: by fast_math.cuh.
+int instructions_of(const ExprInstr& c, bool quick) {
+    switch (c.op) {
+    case ExprOp::Erf:
+        return quick ? 22 : function_instructions;
+    case ExprOp::Tanh:
+        return quick ? 16 : function_instructions;
+    case ExprOp::Sigmoid:
+        return quick ? 4 : function_instructions;
+    case ExprOp::Exp:
+        return quick ? 2 : function_instructions;
+    case ExprOp::Max:
+    case ExprOp::Min:
+        return 3;
+    case ExprOp::Cast:
+        return narrow_result(c.to) ? 2
+               : is_packed(c.to) || c.to == DType::F8E4M3 || c.to == DType::F8E5M2
+                   ? function_instructions
+                   : 1;
+    case ExprOp::Abs:
+    case ExprOp::Select:
+        return 1;
+    default:
+        return calls_function(c.op) ? function_instructions : 1;
+    }
+}
+
+/// The value of an instruction that is no input, no constant and not skipped.
+struct Statement {
+    std::string text;
+    int instructions = 1;
+    bool fast_math = false;
+};
+Statement statement_of(const Expr& e, size_t n, std::span<const std::string> at, const Fused& with,
+                       bool fast) {
+    const ExprInstr& c = e.code[n];
+    auto arg = [&](size_t k) -> const std::string& { return at[static_cast<size_t>(c.args[k])]; };
+    if (with.gelu[n]) {
+        const std::string& x = at[static_cast<size_t>(with.gelu[n]->x)];
+        return {str("fast_gelu(", x, ")"), gelu_instructions, true};
+    }
+    if (int sum = fast ? plus_one(e, n) : -1; sum >= 0 && with.skipped[static_cast<size_t>(sum)]) {
+        const ExprInstr& f = e.code[static_cast<size_t>(sum)];
+        const std::string& x = at[static_cast<size_t>(f.args[0])];
+        return f.op == ExprOp::Erf
+                   ? Statement{str("fast_erf_plus_1(", x, ")"), erf_plus_1_instructions, true}
+                   : Statement{str("fast_tanh_plus_1(", x, ")"), tanh_plus_1_instructions, true};
+    }
+    DType from = e.code[static_cast<size_t>(c.args[0])].type;
+    if (c.op == ExprOp::Cast) {
+        return {cast_text(arg(0), from, c), instructions_of(c, false)};
+    }
+    if (c.op == ExprOp::Select) {
+        return {str("(", arg(0), " ? ", arg(1), " : ", arg(2), ")"), instructions_of(c, false)};
+    }
+    if (c.op == ExprOp::Pow) {
+        std::string power = power_text(arg(0), e.code[static_cast<size_t>(c.args[1])]);
+        if (!power.empty()) {
+            return {power};
+        }
+    }
+    bool quick = fast && compute_c_type(c.type) == "float" && !fast_text(c.op).empty();
+    return {substituted(quick ? fast_text(c.op) : device_text(c.op),
+                        operand_text(arg(0), c.op, from),
+                        arity(c.op) > 1 ? operand_text(arg(1), c.op, from) : ""),
+            instructions_of(c, quick), quick};
+}
+
 } // namespace
 
 std::string_view c_type(DType stored) {
@@ -314,7 +389,6 @@ ExprText expr_text(const Expr& e, std::span<const std::string> inputs, std::stri
     ExprText out;
     std::vector<std::string> at(e.code.size());
     Fused with = fused(e, fast);
-    const std::vector<bool>& skipped = with.skipped;
     for (size_t n = 0; n < e.code.size(); ++n) {
         const ExprInstr& c = e.code[n];
         if (c.op == ExprOp::In) {
@@ -327,42 +401,15 @@ ExprText expr_text(const Expr& e, std::span<const std::string> inputs, std::stri
             at[n] = literal(c.type, c.imm);
             continue;
         }
-        auto arg = [&](size_t k) -> const std::string& {
-            return at[static_cast<size_t>(c.args[k])];
-        };
-        if (skipped[n]) {
+        if (with.skipped[n]) {
             continue;
         }
-        DType from = e.code[static_cast<size_t>(c.args[0])].type;
-        std::string text;
-        int sum = fast ? plus_one(e, n) : -1;
-        if (with.gelu[n]) {
-            out.fast_math = true;
-            text = str("fast_gelu(", at[static_cast<size_t>(with.gelu[n]->x)], ")");
-        } else if (sum >= 0 && skipped[static_cast<size_t>(sum)]) {
-            const ExprInstr& f = e.code[static_cast<size_t>(sum)];
-            out.fast_math = true;
-            text = str(f.op == ExprOp::Erf ? "fast_erf_plus_1(" : "fast_tanh_plus_1(",
-                       at[static_cast<size_t>(f.args[0])], ")");
-        } else if (c.op == ExprOp::Cast) {
-            text = cast_text(arg(0), from, c);
-        } else if (c.op == ExprOp::Select) {
-            text = str("(", arg(0), " ? ", arg(1), " : ", arg(2), ")");
-        } else {
-            if (c.op == ExprOp::Pow) {
-                text = power_text(arg(0), e.code[static_cast<size_t>(c.args[1])]);
-            }
-            bool quick = fast && compute_c_type(c.type) == "float" && !fast_text(c.op).empty();
-            if (text.empty()) {
-                out.fast_math = out.fast_math || quick;
-                text = substituted(quick ? fast_text(c.op) : device_text(c.op),
-                                   operand_text(arg(0), c.op, from),
-                                   arity(c.op) > 1 ? operand_text(arg(1), c.op, from) : "");
-            }
-        }
+        Statement made = statement_of(e, n, at, with, fast);
+        out.fast_math = out.fast_math || made.fast_math;
+        out.instructions += made.instructions;
         at[n] = str(prefix, n);
         append(out.statements, str(compute_c_type(c.type), " ", at[n], " = (",
-                                   compute_c_type(c.type), ")(", text, ");\n"));
+                                   compute_c_type(c.type), ")(", made.text, ");\n"));
     }
     out.result = at.back();
     return out;

@@ -20,6 +20,7 @@ struct ExprText {
     std::string statements; // declare the variables of `result`
     std::string result;     // an expression of e.type()
     bool fast_math = false; // calls functions of fast_math.cuh
+    int instructions = 0;   // about so many, of the device
 };
 /// `inputs`: one device expression per input of the map, in its compute type; evaluated at each
 /// use. Variables are named `prefix` and a number. `fast`: exp, sigmoid, tanh and erf of f32 come

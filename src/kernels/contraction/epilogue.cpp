@@ -241,6 +241,12 @@ void add_missing_addend(Epilogue& f) {
     ++f.addends;
 }
 
+int value_instructions(const Epilogue& f) {
+    std::vector<std::string> inputs(f.operands.size() + f.sums, "x");
+    auto widened = static_cast<int>(f.operands.size());
+    return widened + expr_text(f.body, inputs, "v", narrow_result(f.type)).instructions;
+}
+
 std::string value_text(const Epilogue& f, bool wide) {
     bool two = f.sums == 2;
     std::string params = two ? ", ACC other" : "";

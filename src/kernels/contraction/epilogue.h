@@ -35,5 +35,7 @@ void add_missing_addend(Epilogue& e);
 /// A part of the epilogue's text: OUT value_of(ACC sum, elements of the operands), after the file
 /// that it calls; `wide`: a float, not yet narrowed to a result of 16 bits.
 std::string value_text(const Epilogue& f, bool wide = false);
+/// About the instructions of value_of, with those that widen its operands.
+int value_instructions(const Epilogue& f);
 
 } // namespace ingot::kernels

@@ -9,7 +9,8 @@
 // has buffers of them in turn. With FULL an operand of the epilogue has the shape of the result:
 // TMA loads it into the panel ahead of time, and the result replaces it there. MOMENTS: those of
 // the rounded results are stored too. MERGED: sums are multiplied by the factors of their rows of
-// A.
+// A. REPEATED: the epilogue stands in the text once (0), for each block of 64 rows (1), or for each
+// chunk of their columns too (2).
 constexpr int buffers = 2;
 constexpr int panels = (BN + 63) / 64;
 // Columns that a warp converts at a time: fewer where sums leave few registers.
@@ -105,21 +106,27 @@ DEVICE void send_panels(u32 memory, u32 ends, int group, PanelMaps out, PanelMap
     bulk_wait_all();
 }
 
-/// The sums of rows of block i in columns of chunk c, for part == c * MB + i. A switch, because
-/// with conditions the compiler moves all sums every time.
+/// Blocks of 64 rows that are stored at once, and how often that is.
+constexpr int rows_at_once = REPEATED > 0 ? MB : 1, parts = chunks * MB / rows_at_once;
+/// The sums of some blocks of rows in a chunk of columns, for part == c * MB / rows_at_once + i.
 template <int PART>
-DEVICE void take(float* d, const Sums& sums) {
-    constexpr int part = PART % (chunks * MB);
+DEVICE void take(float (*d)[wide / 2], const Sums& sums) {
+    constexpr int part = PART % parts, turns_of_rows = MB / rows_at_once;
+    constexpr int first = part % turns_of_rows * rows_at_once,
+                  from = part / turns_of_rows * (wide / 2);
 #pragma unroll
-    for (int e = 0; e < wide / 2; e++)
-        d[e] = sums.d[part % MB][part / MB * (wide / 2) + e];
+    for (int i = 0; i < rows_at_once; i++)
+#pragma unroll
+        for (int e = 0; e < wide / 2; e++)
+            d[i][e] = sums.d[first + i][from + e];
 }
 #define TAKE(part)                                                                                 \
     case part:                                                                                     \
         take<part>(d, sums);                                                                       \
         break;
-DEVICE void pick(float* d, const Sums& sums, int part) {
-    static_assert(chunks * MB <= (wide == 16 ? 24 : 12), "as many cases");
+/// A switch, because with conditions the compiler moves all sums every time.
+DEVICE void pick(float (*d)[wide / 2], const Sums& sums, int part) {
+    static_assert(parts <= (wide == 16 ? 24 : 12), "as many cases");
     switch (part) {
         TAKE(0)
         TAKE(1)
@@ -132,7 +139,7 @@ DEVICE void pick(float* d, const Sums& sums, int part) {
         TAKE(8)
         TAKE(9)
         TAKE(10)
-#if MB * BN >= 384
+#if MB * BN >= 384 && !REPEATED
         TAKE(11)
         TAKE(12)
         TAKE(13)
@@ -185,6 +192,55 @@ struct ChunkColumns {
     }
 };
 
+/// A chunk of columns in a panel.
+struct ChunkPlace {
+    u32 at;          // this thread's row, of the first block
+    int block;       // bytes of 64 rows
+    int chunk, turn; // of 16 bytes, as the panel is swizzled
+    int column;      // of the result
+};
+
+/// Stores a warp's 16 rows of block i in a chunk of columns.
+DEVICE void store_rows(float* d, const ChunkColumns& columns, const ChunkPlace& to, int i,
+                       const Place& place, float factor, int warp, int lane,
+                       const Geometry& g EPI_PARAMS) {
+    (void)place, (void)factor, (void)warp, (void)lane, (void)g;
+#ifdef MERGED
+    float upper = shfl(factor, i * 16 + (lane >> 2)),
+          lower = shfl(factor, i * 16 + 8 + (lane >> 2));
+#pragma unroll
+    for (int e = 0; e < wide / 2; e++)
+        d[e] *= (e & 2) == 0 ? upper : lower;
+#endif
+#if MOMENTS
+    static_assert(wide == moment_chunk, "a chunk at a time");
+    u32 rows[2][4]; // of pairs of columns
+#endif
+#pragma unroll
+    for (int s = 0; s < wide / 16; s++) {
+        u32 at = to.at + i * to.block + ((to.chunk + s * 2) ^ to.turn) * 16;
+        u32 other[4] = {}, r[4];
+        if (FULL)
+            ldmatrix4(other, at);
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            r[j] = epilogue_pair(d[s * 8 + j * 2], d[s * 8 + j * 2 + 1], columns.of[s * 2 + j / 2],
+                                 other[j] EPI_PASS);
+        stmatrix4(at, r[0], r[1], r[2], r[3]);
+#if MOMENTS
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            rows[j & 1][s * 2 + j / 2] = r[j];
+#endif
+    }
+#if MOMENTS
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+        send_moments(rows[h], place.row_of(i * 64 + warp * 16 + h * 8 + (lane >> 2)), to.column,
+                     place.batch, lane, g EPI_PASS);
+#endif
+}
+
 /// Stores a warp's 16 rows of each 64 of a tile. Lane i holds the `factor` of its row i; `use`
 /// counts panels.
 DEVICE void epilogue_of_tile(const Sums& sums, u32 memory, u32 ends, u32 use, const Place& place,
@@ -193,12 +249,12 @@ DEVICE void epilogue_of_tile(const Sums& sums, u32 memory, u32 ends, u32 use, co
     // Rows 0..7 of 16, then the others, of 8 columns; the same of the next 8: as matrices come.
     int row = warp * 16 + (lane & 15), side = lane >> 4;
     int n = n0 + (lane & 3) * 2;
-    constexpr bool early = wide == 32;
-    (void)factor;
+    constexpr bool early = wide == 32 || sizeof(ChunkColumns) <= 8; // more would spill
     ChunkColumns ahead;
     if (early)
         ahead.read(n, g EPI_PASS);
-#pragma unroll 1
+    constexpr int chunks_at_once = REPEATED > 1 ? chunks : 1;
+#pragma unroll chunks_at_once
     for (int c = 0; c < chunks; c++) {
         int panel = c * wide / 64, inside = c * wide % 64;
         u32 q = use + (u32)panel, bar = ready_of(ends, q);
@@ -210,46 +266,16 @@ DEVICE void epilogue_of_tile(const Sums& sums, u32 memory, u32 ends, u32 use, co
         if (inside == 0)
             mbar_wait(bar, q / buffers & 1);
         bool tail = TAIL && panel == panels - 1;
-        u32 at = memory + q % buffers * panel_bytes + row * (tail ? 64 : 128);
-        int chunk = inside / 8 + side, turn = tail ? 0 : lane & 7;
+        ChunkPlace to = {memory + q % buffers * panel_bytes + row * (tail ? 64 : 128),
+                         tail ? 64 * 64 : 64 * 128, inside / 8 + side, tail ? 0 : lane & 7,
+                         n0 + c * wide};
 #pragma unroll 1
-        for (int i = 0; i < MB; i++) {
-            float d[wide / 2];
-            pick(d, sums, c * MB + i);
-#ifdef MERGED
-            float upper = shfl(factor, i * 16 + (lane >> 2)),
-                  lower = shfl(factor, i * 16 + 8 + (lane >> 2));
+        for (int first = 0; first < MB; first += rows_at_once) {
+            float d[rows_at_once][wide / 2];
+            pick(d, sums, (c * MB + first) / rows_at_once);
 #pragma unroll
-            for (int e = 0; e < wide / 2; e++)
-                d[e] *= (e & 2) == 0 ? upper : lower;
-#endif
-#if MOMENTS
-            static_assert(wide == moment_chunk, "a chunk at a time");
-            u32 rows[2][4]; // of pairs of columns
-#endif
-#pragma unroll
-            for (int s = 0; s < wide / 16; s++) {
-                u32 to = at + i * (tail ? 64 * 64 : 64 * 128) + ((chunk + s * 2) ^ turn) * 16;
-                u32 other[4] = {}, r[4];
-                if (FULL)
-                    ldmatrix4(other, to);
-#pragma unroll
-                for (int j = 0; j < 4; j++)
-                    r[j] = epilogue_pair(d[s * 8 + j * 2], d[s * 8 + j * 2 + 1],
-                                         columns.of[s * 2 + j / 2], other[j] EPI_PASS);
-                stmatrix4(to, r[0], r[1], r[2], r[3]);
-#if MOMENTS
-#pragma unroll
-                for (int j = 0; j < 4; j++)
-                    rows[j & 1][s * 2 + j / 2] = r[j];
-#endif
-            }
-#if MOMENTS
-#pragma unroll
-            for (int h = 0; h < 2; h++)
-                send_moments(rows[h], place.row_of(i * 64 + warp * 16 + h * 8 + (lane >> 2)),
-                             n0 + c * wide, place.batch, lane, g EPI_PASS);
-#endif
+            for (int i = 0; i < rows_at_once; i++)
+                store_rows(d[i], columns, to, first + i, place, factor, warp, lane, g EPI_PASS);
         }
         if (inside + wide == 64 || c == chunks - 1) {
             async_fence();

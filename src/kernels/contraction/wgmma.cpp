@@ -223,11 +223,32 @@ void add_tile_text(Program& p, const StoreText& text, bool early, Deviations dev
                                                : "");
 }
 
+/// REPEATED of gemm_wgmma_persistent.cuh. Sums that the epilogue reads where they are need no moves
+/// and branches, each of which costs the tensor cores more than a clock; but programs of so many
+/// instructions would compile too long, and factors or three operands beside so many sums would
+/// spill.
+int repeats(const WgmmaTile& t, const Contraction& c, int full, Deviations deviations) {
+    constexpr int64_t most = 2400, most_of_chunk = 450;
+    bool factors = deviations != Deviations::None;
+    int64_t each = value_instructions(c.epilogue) + (factors ? 1 : 0);
+    int64_t sums = int64_t{t.blocks} * t.bn / 2; // of a thread
+    bool many = sums >= 192;
+    if (c.moments || (many && factors)) {
+        return 0;
+    }
+    bool crowded = many && full >= 0 && c.epilogue.operands.size() > 2;
+    if (!crowded && sums * each <= most) {
+        return 2;
+    }
+    int64_t at_once = t.blocks * (many ? 8 : 16);
+    return at_once * each <= most_of_chunk ? 1 : 0;
+}
+
 void add_persistent_text(Program& p, const WgmmaTile& t, const Contraction& c,
                          Deviations deviations) {
     PersistentEpilogue s = persistent_epilogue(c);
-    p.defines +=
-        str("#define TAIL ", t.tail() > 0 ? 1 : 0, "\n#define FULL ", s.full >= 0 ? 1 : 0, "\n");
+    p.defines += str("#define TAIL ", t.tail() > 0 ? 1 : 0, "\n#define FULL ", s.full >= 0 ? 1 : 0,
+                     "\n#define REPEATED ", repeats(t, c, s.full, deviations), "\n");
     p.body += str(device_file("contract"), persistent_text(c, s), device_file("wgmma_core"),
                   deviations == Deviations::Merged ? device_file("row_factor") : "");
 }
