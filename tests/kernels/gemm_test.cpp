@@ -415,6 +415,9 @@ TEST(Gemm, PrefersTheRightTactic) {
     EXPECT_TRUE(best({4096, 4096, 4096}, 90).starts_with("wgmma_"));
     // Three tiles for every SM, whatever follows.
     EXPECT_EQ(best({12288, 768, 768}, 90), "wgmma_128x192_turns_s1");
+    // Measured, in one wave and in several.
+    EXPECT_EQ(best({4096, 768, 3072}, 90), "wgmma_128x192_turns_s1");
+    EXPECT_EQ(best({6304, 2304, 768}, 90), "wgmma_128x128_turns_s1");
     EXPECT_TRUE(best({4096, 4096, 4096}, 80).starts_with("mma_128x128"));
     EXPECT_TRUE(best({1, 4096, 4096}, 90).starts_with("gemv"));
     // Few tiles and a long depth: split.

@@ -31,9 +31,9 @@ constexpr WgmmaTile tiles[] = {
     {2, 160, 5, 1, 0.42, 0.42, 2, 0, true, 1, 1.2},
     {2, 128, 5, 1, 0.34, 0.34, 2, 0, true, 1, 1.08},
     {2, 64, 4, 1, 0.28, 0.17, 1, 2},
-    {2, 128, 5, 1, 0.385, 0.385, 2, 0, true, 1.1, 0.92, true},
-    {2, 160, 4, 1, 0.475, 0.475, 2, 0, true, 1.1, 0.92, true},
-    {2, 192, 4, 1, 0.57, 0.57, 2, 0, true, 1.1, 0.92, true},
+    {2, 128, 5, 1, 0.385, 0.385, 2, 0, true, 1, 1, true},
+    {2, 160, 4, 1, 0.475, 0.475, 2, 0, true, 1, 1, true},
+    {2, 192, 4, 1, 0.57, 0.57, 2, 0, true, 1, 1, true},
 };
 
 } // namespace
@@ -111,9 +111,9 @@ constexpr double launch_us = 0.7;
 constexpr double l2_bytes_per_clock = 52; // and SM of the GPU, of which one SM takes so many:
 constexpr double sm_bytes_per_clock = 66;
 
-/// The start of a block, and the store of its tile.
+/// The start of a block, the store of its tile, and what that takes from other tiles.
 struct BlockTime {
-    double start, store;
+    double start, store, in_turn = 0;
 };
 
 /// Instructions per result, in addition to the multiplication: those of no map, and all.
@@ -128,11 +128,44 @@ double epilogue_instructions(const Epilogue& f) {
     return n;
 }
 
-BlockTime block_time(const WgmmaTile& t, const Epilogue& f, const Loops& rows, const Arch& arch) {
-    if (t.persistent) { // a warp per scheduler
-        double results = t.bm() * t.bn / 128.0;
-        return {1.3, 0.6 + results * epilogue_instructions(f) / (arch.clock_ghz * 1e3)};
+/// REPEATED of gemm_wgmma_persistent.cuh. Sums that the epilogue reads where they are need no moves
+/// and branches, each of which costs the tensor cores more than a clock; but programs of so many
+/// instructions would compile too long, and factors or three operands beside so many sums would
+/// spill.
+int repeats(const WgmmaTile& t, const Contraction& c, int full, Deviations deviations) {
+    constexpr int64_t most = 2400, most_of_chunk = 450;
+    bool factors = deviations != Deviations::None;
+    int64_t each = value_instructions(c.epilogue) + (factors ? 1 : 0);
+    int64_t sums = int64_t{t.blocks} * t.bn / 2; // of a thread
+    bool many = sums >= 192;
+    if (c.moments || (many && factors)) {
+        return 0;
     }
+    bool crowded = many && full >= 0 && c.epilogue.operands.size() > 2;
+    if (!crowded && sums * each <= most) {
+        return 2;
+    }
+    int64_t at_once = t.blocks * (many ? 8 : 16);
+    return at_once * each <= most_of_chunk ? 1 : 0;
+}
+
+/// The tensor cores wait for the instructions of the other warpgroup's epilogue. Measured: 1.4
+/// clocks for each of a warp. The costs of other tiles leave functions out, so less is counted.
+/// With moves and branches there are as many more instructions as are said here.
+double epilogue_us(const WgmmaTile& t, const Contraction& c, const Arch& arch) {
+    constexpr double clocks = 1;
+    int repeated = repeats(t, c, persistent_epilogue(c).full, Deviations::None);
+    double moves = repeated == 2 ? 0.7 : repeated == 1 ? 4.5 : 7;
+    double sums = t.blocks * t.bn / 2.0; // of a thread
+    return sums * (value_instructions(c.epilogue) + moves) * clocks / (arch.clock_ghz * 1e3);
+}
+
+BlockTime block_time(const WgmmaTile& t, const Contraction& c, const Arch& arch) {
+    if (t.persistent) {
+        return {1.3, 1.5};
+    }
+    const Epilogue& f = c.epilogue;
+    const Loops& rows = c.rows;
     int varying = 0; // operands that differ from row to row
     for (size_t i = 0; i < f.operands.size(); ++i) {
         const Shape& s = rows.stored[i + 1];
@@ -173,6 +206,9 @@ double compute_us(const WgmmaTile& t, BlockTime b, int64_t count, double steps, 
     double shared = t.shared_step_us * step / t.step_us;
     auto on_sm = static_cast<double>(div_up(count, arch.sms));
     double whole = b.start + b.store;
+    if (t.persistent) {
+        return b.start + on_sm * (steps * step + b.in_turn) + b.store;
+    }
     if (t.ping_pong) {
         double depth = steps * step;
         return b.start +
@@ -196,7 +232,8 @@ double wgmma_cost_us(const WgmmaTile& t, const Contraction& c, int64_t count, in
     // The clock falls when all tensor cores work; measured for alternating warpgroups.
     double power = t.ping_pong ? 1 : 1 + 0.18 * std::clamp((busy - 0.6) / 0.4, 0.0, 1.0);
     double step = t.step_us * power;
-    BlockTime b = block_time(t, c.epilogue, c.rows, arch);
+    BlockTime b = block_time(t, c, arch);
+    b.in_turn = t.persistent ? epilogue_us(t, c, arch) : 0;
     double us = splits > 1 ? split_us(t, b, count, own_steps, splits, step, arch)
                            : compute_us(t, b, count, own_steps, step, arch);
     double loaded = static_cast<double>(count * steps) * (t.bm() + t.bn) * 128;
@@ -221,27 +258,6 @@ void add_tile_text(Program& p, const StoreText& text, bool early, Deviations dev
             deviations == Deviations::Found    ? device_file("row_deviation")
             : deviations == Deviations::Merged ? device_file("row_factor")
                                                : "");
-}
-
-/// REPEATED of gemm_wgmma_persistent.cuh. Sums that the epilogue reads where they are need no moves
-/// and branches, each of which costs the tensor cores more than a clock; but programs of so many
-/// instructions would compile too long, and factors or three operands beside so many sums would
-/// spill.
-int repeats(const WgmmaTile& t, const Contraction& c, int full, Deviations deviations) {
-    constexpr int64_t most = 2400, most_of_chunk = 450;
-    bool factors = deviations != Deviations::None;
-    int64_t each = value_instructions(c.epilogue) + (factors ? 1 : 0);
-    int64_t sums = int64_t{t.blocks} * t.bn / 2; // of a thread
-    bool many = sums >= 192;
-    if (c.moments || (many && factors)) {
-        return 0;
-    }
-    bool crowded = many && full >= 0 && c.epilogue.operands.size() > 2;
-    if (!crowded && sums * each <= most) {
-        return 2;
-    }
-    int64_t at_once = t.blocks * (many ? 8 : 16);
-    return at_once * each <= most_of_chunk ? 1 : 0;
 }
 
 void add_persistent_text(Program& p, const WgmmaTile& t, const Contraction& c,
