@@ -130,9 +130,9 @@ double epilogue_instructions(const Epilogue& f) {
 
 /// REPEATED of gemm_wgmma_persistent.cuh. Sums that the epilogue reads where they are need no moves
 /// and branches, each of which costs the tensor cores more than a clock; but programs of so many
-/// instructions would compile too long, and factors or three operands beside so many sums would
-/// spill.
-int repeats(const WgmmaTile& t, const Contraction& c, int full, Deviations deviations) {
+/// instructions would compile too long, and factors, three operands, or an operand of the result's
+/// shape in a convolution would spill beside so many sums.
+int repeats(const WgmmaTile& t, const Contraction& c, int full, Deviations deviations, bool conv) {
     constexpr int64_t most = 2400, most_of_chunk = 450;
     bool factors = deviations != Deviations::None;
     int64_t each = value_instructions(c.epilogue) + (factors ? 1 : 0);
@@ -141,7 +141,7 @@ int repeats(const WgmmaTile& t, const Contraction& c, int full, Deviations devia
     if (c.moments || (many && factors)) {
         return 0;
     }
-    bool crowded = many && full >= 0 && c.epilogue.operands.size() > 2;
+    bool crowded = many && full >= 0 && (conv || c.epilogue.operands.size() > 2);
     if (!crowded && sums * each <= most) {
         return 2;
     }
@@ -154,7 +154,7 @@ int repeats(const WgmmaTile& t, const Contraction& c, int full, Deviations devia
 /// With moves and branches there are as many more instructions as are said here.
 double epilogue_us(const WgmmaTile& t, const Contraction& c, const Arch& arch) {
     constexpr double clocks = 1;
-    int repeated = repeats(t, c, persistent_epilogue(c).full, Deviations::None);
+    int repeated = repeats(t, c, persistent_epilogue(c).full, Deviations::None, false);
     double moves = repeated == 2 ? 0.7 : repeated == 1 ? 4.5 : 7;
     double sums = t.blocks * t.bn / 2.0; // of a thread
     return sums * (value_instructions(c.epilogue) + moves) * clocks / (arch.clock_ghz * 1e3);
@@ -261,10 +261,10 @@ void add_tile_text(Program& p, const StoreText& text, bool early, Deviations dev
 }
 
 void add_persistent_text(Program& p, const WgmmaTile& t, const Contraction& c,
-                         Deviations deviations) {
+                         Deviations deviations, bool conv) {
     PersistentEpilogue s = persistent_epilogue(c);
     p.defines += str("#define TAIL ", t.tail() > 0 ? 1 : 0, "\n#define FULL ", s.full >= 0 ? 1 : 0,
-                     "\n#define REPEATED ", repeats(t, c, s.full, deviations), "\n");
+                     "\n#define REPEATED ", repeats(t, c, s.full, deviations, conv), "\n");
     p.body += str(device_file("contract"), persistent_text(c, s), device_file("wgmma_core"),
                   deviations == Deviations::Merged ? device_file("row_factor") : "");
 }
@@ -358,7 +358,7 @@ Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t count, int
     }
     l.program.body = device_file("wgmma");
     if (t.persistent) {
-        add_persistent_text(l.program, t, c, deviations);
+        add_persistent_text(l.program, t, c, deviations, conv > 0);
         l.program.family = "gemm_wgmma_persistent";
     } else {
         add_tile_text(l.program, text, t.early, deviations);
