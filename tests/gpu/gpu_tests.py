@@ -322,12 +322,12 @@ def memcheck(r):
         return False, {"absent": "compute-sanitizer was not found: nothing was checked"}
     pattern = r.a.tests if r.a.tests != "*" else CHECKED
 
-    def checked(kind):
+    def checked(kind, tests, limit):
         code, text, seconds = r.run(
             [tool, "--tool", kind, "--error-exitcode", "86", "--print-limit", "5",
-             r.program("test_kernels"), f"--gtest_filter={pattern}"],
+             r.program("test_kernels"), f"--gtest_filter={tests}"],
             {**r.gpu(), "INGOT_TEST_ARCHS": "own",
-             "INGOT_TEST_UNINITIALISED": "1" if kind == "initcheck" else "0"}, 360)
+             "INGOT_TEST_UNINITIALISED": "1" if kind == "initcheck" else "0"}, limit)
         errors = re.findall(r"^========= ERROR SUMMARY: (.*)$|^========= RACECHECK SUMMARY: (.*)$",
                             text, re.MULTILINE)
         ran = re.search(r"^\[==========\] (\d+) tests? from .* ran", text, re.MULTILINE)
@@ -337,7 +337,28 @@ def memcheck(r):
         if not good:
             values["output"] = re.findall(r"^=========.*$", text, re.MULTILINE)[:40] or text[-800:]
         return good, values
-    return summary(together(checked, list(TOOLS)))
+
+    def races():
+        """Each test alone: one that does not end hides no others."""
+        text = r.run([r.program("test_kernels"), f"--gtest_filter={pattern}", "--gtest_list_tests"])[1]
+        outcomes = together(lambda test: checked("racecheck", test, 240), names_of(text))
+        wrong = {test: values for test, (good, values) in outcomes.items() if not good}
+        return bool(outcomes) and not wrong, {"tests": len(outcomes), "wrong": wrong,
+                                              "seconds": max(v.get("seconds", 0) for _, v in outcomes.values())}
+    return summary(together(lambda kind: races() if kind == "racecheck" else checked(kind, pattern, 360),
+                            list(TOOLS)))
+
+
+def names_of(text):
+    """The tests that --gtest_list_tests prints."""
+    names, suite = [], ""
+    for line in text.splitlines():
+        word = line.split("#")[0].strip()
+        if line.startswith("  ") and suite.endswith("."):
+            names.append(suite + word)
+        elif not line.startswith(" "):
+            suite = word
+    return names
 
 
 def priority(r):
