@@ -186,11 +186,12 @@ int64_t StoredConstant::source_index(int64_t element) const {
 std::strong_ordering operator<=>(const StoredConstant& a, const StoredConstant& b) {
     std::span<const std::byte> x = a.source_.bytes();
     std::span<const std::byte> y = b.source_.bytes();
-    if (auto order = std::compare_three_way()(x.data(), y.data()); order != 0) {
-        return order;
+    auto place = std::compare_three_way()(x.data(), y.data());
+    if (place != std::strong_ordering::equal) {
+        return place;
     }
-    if (auto order = x.size() <=> y.size(); order != 0) {
-        return order;
+    if (x.size() != y.size()) {
+        return x.size() <=> y.size();
     }
     if (a.gather_ == nullptr || b.gather_ == nullptr || a.gather_ == b.gather_) {
         return (a.gather_ != nullptr && a.gather_ != b.gather_) <=>

@@ -14,7 +14,7 @@ namespace ingot::plan {
 class StoredConstant {
 public:
     StoredConstant() = default;
-    StoredConstant(Tensor bytes) : source_(std::move(bytes)) {}
+    StoredConstant(Tensor bytes) : source_(std::move(bytes)) {} // NOLINT: tensors convert
     /// The elements of a view of `source`, densely in that order. `view` is one of its bytes.
     StoredConstant(Tensor source, const Operand& view, const Order& order);
 
@@ -40,7 +40,7 @@ public:
     /// Equal: the same elements of one source, whatever view they were gathered by.
     friend std::strong_ordering operator<=>(const StoredConstant& a, const StoredConstant& b);
     friend bool operator==(const StoredConstant& a, const StoredConstant& b) {
-        return (a <=> b) == 0;
+        return (a <=> b) == 0; // NOLINT(modernize-use-nullptr)
     }
 
 private:

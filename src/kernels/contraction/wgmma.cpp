@@ -145,7 +145,7 @@ int repeats(const WgmmaTile& t, const Contraction& c, int full, Deviations devia
     if (!crowded && sums * each <= most) {
         return 2;
     }
-    int64_t at_once = t.blocks * (many ? 8 : 16);
+    int64_t at_once = int64_t{t.blocks} * (many ? 8 : 16);
     return at_once * each <= most_of_chunk ? 1 : 0;
 }
 

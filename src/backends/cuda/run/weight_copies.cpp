@@ -93,14 +93,15 @@ void WeightCopies::copy_pieces() {
                 order->wait_for(nullptr);
             }
         }
-        const auto& [copy, at, bytes] = pieces_[i];
-        if (copy->constant.is_gathered()) {
-            stream->write_filled(copy->to + at, bytes,
-                                 [&copy, &at](size_t within, std::span<std::byte> part) {
-                                     copy->constant.read(at + within, part, serial());
+        const Piece& p = pieces_[i];
+        const plan::StoredConstant& constant = p.copy->constant;
+        if (constant.is_gathered()) {
+            stream->write_filled(p.copy->to + p.at, p.bytes,
+                                 [&](size_t within, std::span<std::byte> part) {
+                                     constant.read(p.at + within, part, serial());
                                  });
         } else {
-            stream->write(copy->to + at, copy->constant.source().bytes().data() + at, bytes);
+            stream->write(p.copy->to + p.at, constant.source().bytes().data() + p.at, p.bytes);
         }
     }
     if (stream != nullptr) {
