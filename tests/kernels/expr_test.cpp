@@ -208,6 +208,10 @@ TEST(ExprText, GeluForNarrowResultsIsOneCall) {
     auto has_gelu = [](const std::string& text) {
         return text.find("fast_gelu") != std::string::npos;
     };
+    EXPECT_LT(kernels::instructions_of(gelu_expr(0.5, part, false), true),
+              kernels::instructions_of(gelu_expr(0.25, part, false), true));
+    EXPECT_LT(kernels::instructions_of(gelu_expr(0.25, part, false), true),
+              kernels::instructions_of(gelu_expr(0.25, part, false), false));
     // Other factors, the result of a part in use, wide results.
     EXPECT_FALSE(has_gelu(fast_statements(gelu_expr(0.25, part, false))));
     EXPECT_FALSE(has_gelu(fast_statements(gelu_expr(0.5, 0.7, false))));

@@ -310,10 +310,20 @@ int instructions_of(const ExprInstr& c, bool quick) {
     }
 }
 
+bool is_quick(const ExprInstr& c, bool fast) {
+    return fast && compute_c_type(c.type) == "float" && !fast_text(c.op).empty();
+}
+
+/// Where instruction n is 1 + erf(x) or 1 + tanh(x) and nothing else reads that function: its
+/// position, else -1.
+int fused_plus_one(const Expr& e, size_t n, const Fused& with, bool fast) {
+    int at = fast ? plus_one(e, n) : -1;
+    return at >= 0 && with.skipped[static_cast<size_t>(at)] ? at : -1;
+}
+
 /// The value of an instruction that is no input, no constant and not skipped.
 struct Statement {
     std::string text;
-    int instructions = 1;
     bool fast_math = false;
 };
 Statement statement_of(const Expr& e, size_t n, std::span<const std::string> at, const Fused& with,
@@ -321,22 +331,20 @@ Statement statement_of(const Expr& e, size_t n, std::span<const std::string> at,
     const ExprInstr& c = e.code[n];
     auto arg = [&](size_t k) -> const std::string& { return at[static_cast<size_t>(c.args[k])]; };
     if (with.gelu[n]) {
-        const std::string& x = at[static_cast<size_t>(with.gelu[n]->x)];
-        return {str("fast_gelu(", x, ")"), gelu_instructions, true};
+        return {str("fast_gelu(", at[static_cast<size_t>(with.gelu[n]->x)], ")"), true};
     }
-    if (int sum = fast ? plus_one(e, n) : -1; sum >= 0 && with.skipped[static_cast<size_t>(sum)]) {
-        const ExprInstr& f = e.code[static_cast<size_t>(sum)];
-        const std::string& x = at[static_cast<size_t>(f.args[0])];
-        return f.op == ExprOp::Erf
-                   ? Statement{str("fast_erf_plus_1(", x, ")"), erf_plus_1_instructions, true}
-                   : Statement{str("fast_tanh_plus_1(", x, ")"), tanh_plus_1_instructions, true};
+    if (int function = fused_plus_one(e, n, with, fast); function >= 0) {
+        const ExprInstr& f = e.code[static_cast<size_t>(function)];
+        return {str(f.op == ExprOp::Erf ? "fast_erf_plus_1(" : "fast_tanh_plus_1(",
+                    at[static_cast<size_t>(f.args[0])], ")"),
+                true};
     }
     DType from = e.code[static_cast<size_t>(c.args[0])].type;
     if (c.op == ExprOp::Cast) {
-        return {cast_text(arg(0), from, c), instructions_of(c, false)};
+        return {cast_text(arg(0), from, c)};
     }
     if (c.op == ExprOp::Select) {
-        return {str("(", arg(0), " ? ", arg(1), " : ", arg(2), ")"), instructions_of(c, false)};
+        return {str("(", arg(0), " ? ", arg(1), " : ", arg(2), ")")};
     }
     if (c.op == ExprOp::Pow) {
         std::string power = power_text(arg(0), e.code[static_cast<size_t>(c.args[1])]);
@@ -344,11 +352,11 @@ Statement statement_of(const Expr& e, size_t n, std::span<const std::string> at,
             return {power};
         }
     }
-    bool quick = fast && compute_c_type(c.type) == "float" && !fast_text(c.op).empty();
+    bool quick = is_quick(c, fast);
     return {substituted(quick ? fast_text(c.op) : device_text(c.op),
                         operand_text(arg(0), c.op, from),
                         arity(c.op) > 1 ? operand_text(arg(1), c.op, from) : ""),
-            instructions_of(c, quick), quick};
+            quick};
 }
 
 } // namespace
@@ -406,13 +414,35 @@ ExprText expr_text(const Expr& e, std::span<const std::string> inputs, std::stri
         }
         Statement made = statement_of(e, n, at, with, fast);
         out.fast_math = out.fast_math || made.fast_math;
-        out.instructions += made.instructions;
         at[n] = str(prefix, n);
         append(out.statements, str(compute_c_type(c.type), " ", at[n], " = (",
                                    compute_c_type(c.type), ")(", made.text, ");\n"));
     }
     out.result = at.back();
     return out;
+}
+
+int instructions_of(const Expr& e, bool fast) {
+    int all = 0;
+    Fused with = fused(e, fast);
+    for (size_t n = 0; n < e.code.size(); ++n) {
+        const ExprInstr& c = e.code[n];
+        if (c.op == ExprOp::In || c.op == ExprOp::Const || with.skipped[n]) {
+            continue;
+        }
+        if (with.gelu[n]) {
+            all += gelu_instructions;
+        } else if (int function = fused_plus_one(e, n, with, fast); function >= 0) {
+            bool erf = e.code[static_cast<size_t>(function)].op == ExprOp::Erf;
+            all += erf ? erf_plus_1_instructions : tanh_plus_1_instructions;
+        } else if (c.op == ExprOp::Pow &&
+                   !power_text("", e.code[static_cast<size_t>(c.args[1])]).empty()) {
+            ++all;
+        } else {
+            all += instructions_of(c, is_quick(c, fast));
+        }
+    }
+    return all;
 }
 
 } // namespace ingot::kernels

@@ -20,13 +20,14 @@ struct ExprText {
     std::string statements; // declare the variables of `result`
     std::string result;     // an expression of e.type()
     bool fast_math = false; // calls functions of fast_math.cuh
-    int instructions = 0;   // about so many, of the device
 };
 /// `inputs`: one device expression per input of the map, in its compute type; evaluated at each
 /// use. Variables are named `prefix` and a number. `fast`: exp, sigmoid, tanh and erf of f32 come
 /// from fast_math.cuh, which is precise enough for a narrow_result.
 ExprText expr_text(const Expr& e, std::span<const std::string> inputs,
                    std::string_view prefix = "v", bool fast = false);
+/// About the instructions on the device of that text.
+int instructions_of(const Expr& e, bool fast);
 /// The device file that the text needs before it: fast_math.cuh, or none.
 std::string_view fast_math_file(const ExprText& t);
 /// f16 and bf16.

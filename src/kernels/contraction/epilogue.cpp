@@ -242,9 +242,8 @@ void add_missing_addend(Epilogue& f) {
 }
 
 int value_instructions(const Epilogue& f) {
-    std::vector<std::string> inputs(f.operands.size() + f.sums, "x");
     auto widened = static_cast<int>(f.operands.size());
-    return widened + expr_text(f.body, inputs, "v", narrow_result(f.type)).instructions;
+    return widened + instructions_of(f.body, narrow_result(f.type));
 }
 
 std::string value_text(const Epilogue& f, bool wide) {
