@@ -194,8 +194,7 @@ std::strong_ordering operator<=>(const StoredConstant& a, const StoredConstant& 
         return x.size() <=> y.size();
     }
     if (a.gather_ == nullptr || b.gather_ == nullptr || a.gather_ == b.gather_) {
-        return (a.gather_ != nullptr && a.gather_ != b.gather_) <=>
-               (b.gather_ != nullptr && a.gather_ != b.gather_);
+        return a.is_gathered() <=> b.is_gathered();
     }
     return a.gather_->key() <=> b.gather_->key();
 }

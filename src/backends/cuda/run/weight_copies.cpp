@@ -95,7 +95,7 @@ void WeightCopies::copy_pieces() {
         }
         const Piece& p = pieces_[i];
         const plan::StoredConstant& constant = p.copy->constant;
-        if (constant.is_gathered()) {
+        if (constant.is_gathered()) { // bytes as they are need no memory between
             stream->write_filled(p.copy->to + p.at, p.bytes,
                                  [&](size_t within, std::span<std::byte> part) {
                                      constant.read(p.at + within, part, serial());
