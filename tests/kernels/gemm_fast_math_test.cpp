@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 namespace ingot::emulator {
 namespace {
@@ -24,6 +25,21 @@ std::vector<uint32_t> every_input() {
     return out;
 }
 
+/// Every input, and the function's result.
+std::vector<std::pair<double, double>> values_of(std::string_view call) {
+    std::string before = str(kernels::device_file("types"), kernels::device_file("fast_math"));
+    Machine m(str("grid_wait(); for (u32 i = t; i < 131072; i += 32) out[i] = __float_as_uint(",
+                  call, "(__uint_as_float(in[i])));"),
+              32, 0, 90, before);
+    std::vector<uint32_t> in = every_input();
+    std::vector<uint32_t> out = m.run(in.size(), in);
+    std::vector<std::pair<double, double>> values;
+    for (size_t i = 0; i < in.size(); ++i) {
+        values.emplace_back(std::bit_cast<float>(in[i]), std::bit_cast<float>(out[i]));
+    }
+    return values;
+}
+
 struct Row {
     const char* call;
     double (*exact)(double);
@@ -32,17 +48,9 @@ struct Row {
 class FastMath : public ::testing::TestWithParam<Row> {};
 
 TEST_P(FastMath, IsCloseEverywhere) {
-    std::string before = str(kernels::device_file("types"), kernels::device_file("fast_math"));
-    Machine m(str("grid_wait(); for (u32 i = t; i < 131072; i += 32) out[i] = __float_as_uint(",
-                  GetParam().call, "(__uint_as_float(in[i])));"),
-              32, 0, 90, before);
-    std::vector<uint32_t> in = every_input();
-    std::vector<uint32_t> out = m.run(in.size(), in);
     double worst = 0;
     double worst_at = 0;
-    for (size_t i = 0; i < in.size(); ++i) {
-        double x = std::bit_cast<float>(in[i]);
-        double got = std::bit_cast<float>(out[i]);
+    for (auto [x, got] : values_of(GetParam().call)) {
         double want = GetParam().exact(x);
         if (std::isnan(want)) {
             EXPECT_TRUE(std::isnan(got)) << x;
@@ -73,15 +81,7 @@ const Row rows[] = {
 INSTANTIATE_TEST_SUITE_P(Functions, FastMath, ::testing::ValuesIn(rows));
 
 TEST(FastMathErf, PlusOneKeepsItsDigitsToMinusFour) {
-    std::string before = str(kernels::device_file("types"), kernels::device_file("fast_math"));
-    Machine m("grid_wait(); for (u32 i = t; i < 131072; i += 32) out[i] = "
-              "__float_as_uint(fast_erf_plus_1(__uint_as_float(in[i])));",
-              32, 0, 90, before);
-    std::vector<uint32_t> in = every_input();
-    std::vector<uint32_t> out = m.run(in.size(), in);
-    for (size_t i = 0; i < in.size(); ++i) {
-        double x = std::bit_cast<float>(in[i]);
-        double got = std::bit_cast<float>(out[i]);
+    for (auto [x, got] : values_of("fast_erf_plus_1")) {
         if (std::isnan(x)) {
             EXPECT_TRUE(std::isnan(got));
             continue;
@@ -94,15 +94,7 @@ TEST(FastMathErf, PlusOneKeepsItsDigitsToMinusFour) {
 }
 
 TEST(FastMathGelu, KeepsItsDigitsWhileItIsANormalHalf) {
-    std::string before = str(kernels::device_file("types"), kernels::device_file("fast_math"));
-    Machine m("grid_wait(); for (u32 i = t; i < 131072; i += 32) out[i] = "
-              "__float_as_uint(fast_gelu(__uint_as_float(in[i])));",
-              32, 0, 90, before);
-    std::vector<uint32_t> in = every_input();
-    std::vector<uint32_t> out = m.run(in.size(), in);
-    for (size_t i = 0; i < in.size(); ++i) {
-        double x = std::bit_cast<float>(in[i]);
-        double got = std::bit_cast<float>(out[i]);
+    for (auto [x, got] : values_of("fast_gelu")) {
         if (std::isnan(x)) {
             EXPECT_TRUE(std::isnan(got));
         } else if (x < -5.75) {

@@ -58,8 +58,7 @@ def independent(model, path):
 def server(tmp_path_factory, request):
     triton_server.needed()
     folder = tmp_path_factory.mktemp("bits")
-    options, environment = triton_server.emulated_gpus() if request.param == "KIND_GPU" else ([], {})
-    with triton_server.Server(folder, options=options, environment=environment) as running:
+    with triton_server.server_on(request.param, folder) as running:
         running.add("mixed", independent(mixed(folder / "mixed.onnx"), folder / "model.engine"),
                     f"max_batch_size: {LIMIT}\ndynamic_batching {{ max_queue_delay_microseconds: 20000 }}\n"
                     f"instance_group [{{ count: 2 kind: {request.param} }}]\n")

@@ -28,8 +28,7 @@ def reshaped(path):
 def server(tmp_path_factory, request):
     triton_server.needed()
     folder = tmp_path_factory.mktemp("shapes")
-    options, environment = triton_server.emulated_gpus() if request.param == "KIND_GPU" else ([], {})
-    with triton_server.Server(folder, options=options, environment=environment) as running:
+    with triton_server.server_on(request.param, folder) as running:
         running.add("reshaped", reshaped(folder / "reshaped.onnx"), f"instance_group [{{ kind: {request.param} }}]\n",
                     file_name="model.onnx")
         running.load("reshaped")

@@ -53,6 +53,12 @@ def emulated_gpus(cache="none", preloaded=()):
              "INGOT_NVRTC": str(EMULATED / "libnvrtc.so.13"), "INGOT_RUNTIME_CACHE": str(cache)})
 
 
+def server_on(kind, folder):
+    """A server whose instances are of that kind: on the CPU, or on emulated GPUs."""
+    options, environment = emulated_gpus() if kind == "KIND_GPU" else ([], {})
+    return Server(folder, options=options, environment=environment)
+
+
 def backends(folder, names=("ingot",)):
     """A backend directory with the library of this build under each name."""
     build = ingot_command.binary().resolve().parent

@@ -10,15 +10,6 @@
 namespace ingot::triton {
 namespace {
 
-struct Alive {
-    int64_t errors = FakeHost::get().errors;
-    int64_t messages = FakeHost::get().messages;
-    int64_t responses = FakeHost::get().responses;
-    int64_t metrics = FakeHost::get().metrics;
-    int64_t attributes = FakeHost::get().attributes;
-    bool operator==(const Alive&) const = default;
-};
-
 /// Three requests in one call, during which the n-th allocation fails. Returns whether there was
 /// such a one.
 bool run_with_failure(Scene& scene, int64_t n) {

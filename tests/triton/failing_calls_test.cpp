@@ -6,15 +6,6 @@
 namespace ingot::triton {
 namespace {
 
-struct Alive {
-    int64_t errors = FakeHost::get().errors;
-    int64_t messages = FakeHost::get().messages;
-    int64_t responses = FakeHost::get().responses;
-    int64_t metrics = FakeHost::get().metrics;
-    int64_t attributes = FakeHost::get().attributes;
-    bool operator==(const Alive&) const = default;
-};
-
 /// A server's life. Returns whether the planted failure was reached.
 bool live(const std::string& engine, TRITONSERVER_InstanceGroupKind kind, int64_t failing_call) {
     Alive before;

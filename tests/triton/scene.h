@@ -24,6 +24,16 @@ private:
     std::string path_;
 };
 
+/// Objects of the server that are not released yet.
+struct Alive {
+    int64_t errors = FakeHost::get().errors;
+    int64_t messages = FakeHost::get().messages;
+    int64_t responses = FakeHost::get().responses;
+    int64_t metrics = FakeHost::get().metrics;
+    int64_t attributes = FakeHost::get().attributes;
+    bool operator==(const Alive&) const = default;
+};
+
 /// Adds the layers, inputs and outputs of an engine.
 using Fill = std::function<void(nvinfer1::INetworkDefinition&)>;
 /// The least and the most sizes of inputs.
