@@ -31,8 +31,8 @@ Alone, when all others have ended, since they compare times or the device's free
   profile       the layers' times add up to the run's
   priority      a frame loop beside inference: inference that gives way, by its options or the caller's
                 stream, loses at most 1 % of the frames that urgent inference loses
-Each has a time limit and fails by itself. Programs are looked for
-beside the ingot command and in its folder tests/.
+Each has a time limit and fails by itself. Programs are looked for beside the ingot command and in its
+folder tests/.
 """
 import argparse
 import concurrent.futures
