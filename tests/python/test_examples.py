@@ -112,7 +112,7 @@ def recognised(text):
 def run_python_example(folder, script, *options):
     package.find()
     done = subprocess.run([sys.executable, EXAMPLES / "python" / script, *options], cwd=folder,
-                          env=os.environ | {"PYTHONPATH": str(package.folder())}, text=True,
+                          env=os.environ | {"PYTHONPATH": package.python_path()}, text=True,
                           timeout=300, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     assert done.returncode == 0, done.stdout
     return done.stdout

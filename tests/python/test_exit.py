@@ -78,5 +78,5 @@ def test_daemon_threads_at_the_end(model, mode):
     for wait in (0, 0.003, 0.02):
         done = subprocess.run([sys.executable, "-c", SCRIPT, str(model), mode, str(wait)], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False,
-                              env=os.environ | {"PYTHONPATH": str(package.folder())})
+                              env=os.environ | {"PYTHONPATH": package.python_path()})
         assert done.returncode == 0 and done.stdout == "the end\n", (done.returncode, done.stdout)

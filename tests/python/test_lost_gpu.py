@@ -33,7 +33,7 @@ def call(path, *arguments):
     """The output of lost_gpu.py, which has to end by itself."""
     command = [sys.executable, lost_gpu.__file__, arguments[0], path, *map(str, arguments[1:])]
     done = subprocess.run(command, text=True, timeout=120, capture_output=True, check=False,
-                          env=os.environ | {"PYTHONPATH": str(package.folder()),
+                          env=os.environ | {"PYTHONPATH": package.python_path(),
                                             "INGOT_RUNTIME_CACHE": str(path.parent / "cache")})
     assert done.returncode == 0, f"exit code {done.returncode}: {done.stderr[-2000:]}"
     return done.stdout

@@ -129,7 +129,7 @@ def test_what_the_image_runs_runs(tmp_path):
             entry = json.loads(rest)
     assert entry[0] == "python"
     done = subprocess.run([sys.executable, *entry[1:]], cwd=tmp_path, text=True, capture_output=True,
-                          env=os.environ | {"PYTHONPATH": str(package.folder())}, check=False)
+                          env=os.environ | {"PYTHONPATH": package.python_path()}, check=False)
     assert done.returncode == 0, done.stderr
     assert re.search(r"\d+ of 360 digits recognised", done.stdout)
 

@@ -165,8 +165,7 @@ def test_what_is_wrong_is_said(model):
 def test_the_example_on_a_gpu(tmp_path):
     pytest.importorskip("cuda.bindings.runtime")
     script = package.REPOSITORY / "examples/python/classify.py"
-    paths = os.pathsep.join([str(package.folder()), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run([sys.executable, script], cwd=tmp_path, text=True, capture_output=True,
-                          env=os.environ | {"PYTHONPATH": paths}, check=False)
+                          env=os.environ | {"PYTHONPATH": package.python_path()}, check=False)
     assert done.returncode == 0, done.stderr
     assert "digits recognised on the GPU" in done.stdout

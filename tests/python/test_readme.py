@@ -44,7 +44,7 @@ def shell(text, folder, **variables):
 
 def run_python(text, folder):
     package.find()
-    return shell(f"{sys.executable} - <<'END'\n{text}\nEND\n", folder, PYTHONPATH=str(package.folder()))
+    return shell(f"{sys.executable} - <<'END'\n{text}\nEND\n", folder, PYTHONPATH=package.python_path())
 
 
 def test_the_command(clone):

@@ -29,11 +29,17 @@ def find():
             sys.path.insert(0, str(path))
 
 
+def python_path(*first):
+    """PYTHONPATH of a process that has to find the package, after the folders `first`, and what this
+    one finds by its own PYTHONPATH."""
+    given = os.environ.get("PYTHONPATH")
+    return os.pathsep.join([*map(str, first), str(folder()), *([given] if given else [])])
+
+
 def run(text, timeout=120, **environment):
     """Runs a program in a process of its own, so that a crash is a failed test; its output."""
-    paths = os.pathsep.join([str(folder()), str(SHIM)])
     done = subprocess.run([sys.executable, "-X", "faulthandler", "-c", text], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout,
-                          env=os.environ | {"PYTHONPATH": paths} | environment)
+                          env=os.environ | {"PYTHONPATH": python_path(SHIM)} | environment)
     assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}"
     return done.stdout
