@@ -123,6 +123,21 @@ TEST(Gemm, SplitDepth) {
     }
 }
 
+/// Splits whose steps all fit into the stages: their loading warps wait for nothing before they
+/// wait for the cluster.
+TEST(Gemm, SplitDepthWithinTheStages) {
+    std::vector<std::string> names = sweep(product({72, 56, 376}, {.type = DType::BF16}));
+    for (std::string_view name : {"wgmma_64x64_s3", "wgmma_128x128_s2", "mma_64x64_s2"}) {
+        EXPECT_TRUE(ran(names, name)) << name;
+    }
+    FamilyOptions options;
+    for (const char* tactic : {"wgmma_64x64_s4", "wgmma_64x32_s8"}) {
+        options.tactic = tactic;
+        EXPECT_EQ(expect_family(product({40, 56, 1104}, {.type = DType::BF16}), options).tactic,
+                  tactic);
+    }
+}
+
 TEST(Gemm, SingleByWgmmaAsTf32) {
     Product single = {.type = DType::F32, .result = DType::F32};
     std::vector<std::string> names = sweep(product({70, 72, 136}, single), rounded());
