@@ -126,6 +126,33 @@ TEST_P(RefitTest, ContextsSeeTheNewWeightsBitForBit) {
     EXPECT_EQ(logger.take_error(), "");
 }
 
+/// Engines of equal weights share their memory on a GPU.
+TEST_P(RefitTest, OtherEnginesOfTheseWeightsKeepThem) {
+    auto bytes = build(first, {Flag::kREFIT});
+    std::vector<std::unique_ptr<nv::ICudaEngine>> engines;
+    std::vector<std::unique_ptr<nv::IExecutionContext>> contexts;
+    for (int i = 0; i < 3; ++i) {
+        engines.push_back(engine_of(*bytes));
+        contexts.push_back(context(*engines.back()));
+        EXPECT_EQ(run(*contexts.back()), expected(first));
+    }
+    auto refit = [&](size_t i) {
+        auto refitter = refitter_of(*engines[i]);
+        EXPECT_TRUE(set_all(*refitter, second));
+        EXPECT_TRUE(refitter->refitCudaEngine()) << logger.take_error();
+    };
+    refit(0);
+    EXPECT_EQ(run(*contexts[1]), expected(first));
+    EXPECT_EQ(run(*contexts[0]), expected(second));
+    refit(1);
+    EXPECT_EQ(run(*contexts[1]), expected(second));
+    EXPECT_EQ(run(*contexts[2]), expected(first));
+    contexts[0].reset();
+    engines[0].reset();
+    EXPECT_EQ(run(*contexts[1]), expected(second));
+    EXPECT_EQ(run(*engines[2]), expected(first));
+}
+
 TEST_P(RefitTest, OneOfManyWeightsCanBeReplaced) {
     auto engine = engine_of(*build(first, {Flag::kREFIT}));
     auto refitter = refitter_of(*engine);

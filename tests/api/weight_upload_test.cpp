@@ -105,6 +105,26 @@ TEST_F(WeightUpload, HappensAtDeserialisationAndContextsShareIt) {
     EXPECT_EQ(used(), before);
 }
 
+/// Engines of their own, from bytes of their own.
+TEST_F(WeightUpload, EnginesOfEqualWeightsHoldThemOnce) {
+    int64_t before = used();
+    std::vector<std::unique_ptr<nvinfer1::ICudaEngine>> engines;
+    std::vector<std::unique_ptr<nvinfer1::IExecutionContext>> contexts;
+    for (int i = 0; i < 4; ++i) {
+        engines.push_back(load());
+        ASSERT_NE(engines.back(), nullptr);
+        contexts.emplace_back(engines.back()->createExecutionContext());
+        ASSERT_NE(contexts.back(), nullptr);
+    }
+    EXPECT_GE(used() - before, weight_bytes);
+    EXPECT_LT(used() - before, 2 * weight_bytes);
+    contexts.clear();
+    engines.erase(engines.begin(), engines.begin() + 3);
+    EXPECT_GE(used() - before, weight_bytes) << "the last engine has them";
+    engines.clear();
+    EXPECT_EQ(used(), before);
+}
+
 TEST_F(WeightUpload, TooLittleMemoryIsAnErrorThere) {
     use(weight_bytes / 2);
     EXPECT_EQ(load(), nullptr);

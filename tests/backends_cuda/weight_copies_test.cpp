@@ -5,7 +5,7 @@
 #include "backends/cuda/run/device_weights.h"
 #include "backends/device_memory.h"
 #include "backends_cuda/fake_driver.h"
-#include "backends_cuda/timed_gpu.h"
+#include "backends_cuda/slow_gpu.h"
 #include "base/interrupt.h"
 #include "engine/engine.h"
 #include "ops/ops.h"
@@ -14,8 +14,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <condition_variable>
-#include <random>
 #include <thread>
 
 namespace ingot::test {
@@ -24,77 +22,6 @@ namespace {
 using cuda::Memory;
 using cuda::Weights;
 using plan::StoredConstant;
-
-/// A GPU whose writes from the host the test holds up, counts or lets fail.
-class SlowGpu : public TimedGpu {
-public:
-    class SlowStream : public cuda::Stream {
-    public:
-        explicit SlowStream(SlowGpu& gpu) : gpu_(gpu) {}
-        void launch(const cuda::Function&, const cuda::LaunchShape&, void* const*) override {}
-        void copy(std::byte*, const std::byte*, size_t) override {}
-        void fill(std::byte*, int, size_t) override {}
-        void read(void* to, const std::byte* from, size_t bytes) override {
-            std::memcpy(to, from, bytes);
-        }
-        void write(std::byte* to, const void* from, size_t bytes) override {
-            gpu_.pass(bytes);
-            std::memcpy(to, from, bytes);
-        }
-        void synchronize() override {}
-
-    private:
-        SlowGpu& gpu_;
-    };
-    std::unique_ptr<cuda::Stream> create_stream() override {
-        return std::make_unique<SlowStream>(*this);
-    }
-    std::unique_ptr<cuda::Stream> create_stream_of(RunPriority) override { return create_stream(); }
-
-    void close() {
-        std::scoped_lock lock(gate_);
-        open_ = false;
-    }
-    void open() {
-        std::scoped_lock lock(gate_);
-        open_ = true;
-        opened_.notify_all();
-    }
-    /// The n-th write from now on (0 is the next) and all after it fail; -1: none does.
-    void fail_from(int64_t n) { left_ = n; }
-    int64_t written() const { return written_; }
-    std::set<std::thread::id> writers() const {
-        std::scoped_lock lock(gate_);
-        return writers_;
-    }
-
-private:
-    void pass(size_t bytes) {
-        std::unique_lock lock(gate_);
-        require(opened_.wait_for(lock, std::chrono::minutes(1), [this] { return open_; }),
-                ErrorCode::Device, "nobody has opened the gate for a minute");
-        require(left_ != 0, ErrorCode::Device, "the link is down");
-        left_ -= left_ > 0 ? 1 : 0;
-        written_ += static_cast<int64_t>(bytes);
-        writers_.insert(std::this_thread::get_id());
-    }
-    mutable std::mutex gate_;
-    std::condition_variable opened_;
-    bool open_ = true;
-    std::atomic<int64_t> left_{-1};
-    std::atomic<int64_t> written_{0};
-    std::set<std::thread::id> writers_;
-};
-
-Tensor random_bytes(int64_t count, uint64_t seed) {
-    Tensor t = Tensor::empty(DType::U8, {count});
-    std::mt19937_64 random(seed);
-    for (size_t at = 0; at < t.bytes().size(); at += 8) {
-        uint64_t v = random();
-        std::memcpy(t.mutable_bytes().data() + at, &v, std::min<size_t>(8, t.bytes().size() - at));
-    }
-    return t;
-}
 
 /// Their sizes are no multiples of a piece, from a byte to several pieces.
 std::vector<Tensor> many_constants(uint64_t seed) {

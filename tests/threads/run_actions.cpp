@@ -247,6 +247,22 @@ void refitting(World& w, Worker& me) {
     run(*after, 3, w.value(factor));
 }
 
+/// Engines of all threads whose weights are equal share their memory, which the GPU gives.
+void sharing(World& w, Worker& me) {
+    std::unique_ptr<nv::IRuntime> runtime(nv::createInferRuntime(logger()));
+    ASSERT_TRUE(ingot::setDevice(*runtime, w.device()));
+    std::vector<std::unique_ptr<nv::ICudaEngine>> engines;
+    for (int64_t i = 1 + me.below(3); i > 0; --i) {
+        engines.push_back(test::load(*runtime, me.below(2) == 0 ? *w.product : *w.refittable));
+        ASSERT_NE(engines.back(), nullptr);
+        if (me.below(2) == 0) {
+            std::unique_ptr<nv::IExecutionContext> c(engines.back()->createExecutionContext());
+            run(*c, 1 + me.below(4), w.value(3));
+        }
+    }
+    me.pause();
+}
+
 /// A budget of the thread's own engine.
 void streaming(World& w, Worker& me) {
     auto engine = w.load(*w.streamed);
@@ -270,6 +286,7 @@ std::span<const Action> run_actions() {
                                  {"runtime_configs", runtime_configs},
                                  {"inspecting", inspecting},
                                  {"refitting", refitting},
+                                 {"sharing", sharing},
                                  {"streaming", streaming}};
     return all;
 }

@@ -73,7 +73,7 @@ std::shared_ptr<const LoweredGraph> LoweredGraphs::find(const std::shared_ptr<co
     auto made = std::make_shared<LoweredGraph>();
     made->graph = std::make_shared<const Graph>(lower(*graph, options));
     made->packs = std::make_shared<PackCache>();
-    made->device = std::make_shared<DeviceWeights>(gpu_, options);
+    made->device = std::make_shared<DeviceWeights>(gpu_, options, slabs_);
     made->device->streamed.make_room(*made->graph);
     if (may_share(options)) {
         lock.lock();

@@ -44,6 +44,7 @@ private:
         std::weak_ptr<const LoweredGraph> lowered;
     };
     Gpu& gpu_;
+    std::shared_ptr<SharedSlabs> slabs_ = std::make_shared<SharedSlabs>();
     std::mutex mutex_;
     std::vector<Entry> entries_;
 };

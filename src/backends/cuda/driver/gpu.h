@@ -130,6 +130,17 @@ public:
             write(to + at, part.data(), part.size());
         }
     }
+    /// Shows what lies on the device after earlier work, in parts of visited_bytes but the last.
+    using Visit = std::function<void(size_t at, std::span<const std::byte> part)>;
+    static constexpr size_t visited_bytes = 4 << 20;
+    virtual void visit(const std::byte* from, size_t bytes, const Visit& visit) {
+        std::vector<std::byte> memory(std::min(bytes, visited_bytes));
+        for (size_t at = 0; at < bytes; at += visited_bytes) {
+            std::span<std::byte> part(memory.data(), std::min(bytes - at, visited_bytes));
+            read(part.data(), from + at, part.size());
+            visit(at, part);
+        }
+    }
     virtual void synchronize() = 0;
     /// Copies from memory of Gpu::allocate_shared, which must not change until the copy has run.
     /// Only enqueues; may be recorded.

@@ -150,13 +150,15 @@ public:
     void read(void* to, const std::byte* from, size_t bytes) override {
         Entered entered = device_.enter();
         synchronize();
-        for (size_t at = 0; at < bytes; at += staging_bytes) {
-            size_t part = std::min(bytes - at, staging_bytes);
-            device_.check(device_.d.copy_to_host(staging(), address(from + at), part, stream_),
-                          "copying to the host");
-            synchronize();
-            std::memcpy(static_cast<std::byte*>(to) + at, staging_, part);
-        }
+        visit_parts(from, bytes, staging_bytes, [to](size_t at, std::span<const std::byte> part) {
+            std::memcpy(static_cast<std::byte*>(to) + at, part.data(), part.size());
+        });
+    }
+
+    void visit(const std::byte* from, size_t bytes, const Visit& visit) override {
+        Entered entered = device_.enter();
+        static_assert(visited_bytes <= staging_bytes);
+        visit_parts(from, bytes, visited_bytes, visit);
     }
 
     void write(std::byte* to, const void* from, size_t bytes) override {
@@ -320,6 +322,18 @@ public:
     void resume() override { gate_.open(); }
 
 private:
+    template <class F>
+    void visit_parts(const std::byte* from, size_t bytes, size_t most, const F& visit) {
+        for (size_t at = 0; at < bytes; at += most) {
+            std::span<std::byte> part(staging(), std::min(bytes - at, most));
+            device_.check(
+                device_.d.copy_to_host(part.data(), address(from + at), part.size(), stream_),
+                "copying to the host");
+            synchronize();
+            visit(at, part);
+        }
+    }
+
     /// A stream of the driver with its priority.
     struct Level {
         int priority = 0;

@@ -21,6 +21,10 @@ constexpr size_t most_slab_bytes = 256 << 20; // the driver rounds each slab up 
 constexpr size_t late_slab_bytes = 64 << 10;  // for constants that come one by one
 constexpr size_t weight_alignment = 256;
 
+bool may_share(const CompileOptions& o) {
+    return o.memory == nullptr && o.plugins == nullptr && o.of<CudaOptions>().memory_limit == 0;
+}
+
 size_t aligned(size_t bytes) {
     return (std::max<size_t>(bytes, 1) + weight_alignment - 1) / weight_alignment *
            weight_alignment;
@@ -74,41 +78,102 @@ int64_t Memory::held() const {
 
 Weights::~Weights() {
     entries_.clear(); // ends copies to the slabs
-    close_slabs(0);
 }
 
-/// Opens a slab of its own for what does not fit into the present one.
-std::byte* Weights::reserve(size_t bytes, size_t slab) {
-    bytes = aligned(bytes);
-    if (bytes > slab_left_) {
-        slabs_.reserve(slabs_.size() + 1);
-        slab_next_ = memory_.allocate(static_cast<int64_t>(slab));
-        slabs_.push_back(slab_next_);
-        slab_left_ = slab;
-    }
-    std::byte* at = slab_next_;
-    slab_next_ += bytes;
-    slab_left_ -= bytes;
-    return at;
-}
-
-/// A slab that the first of some constants and those behind it fill.
-size_t Weights::slab_of(std::span<const Key> constants) {
+/// As many of the first constants as a slab takes.
+size_t Weights::count_in_slab(std::span<const Key> constants) {
     size_t all = aligned(constants.front().size());
-    for (const Key& key : constants.subspan(1)) {
-        if (all + aligned(key.size()) > most_slab_bytes) {
+    size_t count = 1;
+    for (; count < constants.size(); ++count) {
+        all += aligned(constants[count].size());
+        if (all > most_slab_bytes) {
             break;
         }
-        all += aligned(key.size());
     }
-    return all;
+    return count;
+}
+
+/// The work that fills slabs or compares them.
+struct Weights::Placement {
+    std::vector<WeightCopies::Copy> copies;
+    std::vector<std::shared_ptr<WeightSlab>> filled; // by these copies
+    std::vector<WeightComparison::Pair> pairs;
+};
+
+/// A slab with all of these constants: a new one, or one to be compared.
+void Weights::place_slab(std::span<const Key> constants,
+                         const std::vector<const WeightSlab*>& tried, Placement& out) {
+    SharedSlabs::Layout layout;
+    std::vector<WeightComparison::Placed> placed;
+    size_t bytes = 0;
+    for (const Key& key : constants) {
+        layout.push_back(key.size());
+        placed.push_back({bytes, key});
+        bytes += aligned(key.size());
+    }
+    auto make = [&] {
+        return std::make_shared<WeightSlab>(gpu_, shared_ == nullptr ? &memory_ : nullptr, bytes);
+    };
+    SharedSlabs::Taken taken =
+        shared_ == nullptr ? SharedSlabs::Taken{make(), true} : shared_->take(layout, tried, make);
+    if (!taken.is_new) {
+        out.pairs.push_back({std::move(taken.slab), std::move(placed)});
+        return;
+    }
+    out.filled.push_back(taken.slab);
+    slabs_.push_back(taken.slab);
+    for (const WeightComparison::Placed& p : placed) {
+        std::byte* address = taken.slab->data() + p.at;
+        entries_.at(p.constant).address = address;
+        out.copies.push_back({address, p.constant});
+    }
+}
+
+/// Begins to copy or compare constants that have entries. On an error they may be forgotten.
+void Weights::place(std::span<const Key> constants, const std::vector<const WeightSlab*>& tried) {
+    Placement placement;
+    const size_t slabs_before = slabs_.size();
+    try {
+        for (std::span<const Key> rest = constants; !rest.empty();) {
+            size_t count = count_in_slab(rest);
+            place_slab(rest.first(count), tried, placement);
+            rest = rest.subspan(count);
+        }
+        // Others that wait for these slabs get them before this thread waits for slabs of others.
+        if (!placement.copies.empty()) {
+            std::vector<WeightCopies::Copy> copies = placement.copies;
+            auto ended = [filled = placement.filled](bool all) {
+                for (const auto& slab : filled) {
+                    slab->settle(all);
+                }
+            };
+            auto started = std::make_shared<WeightCopies>(gpu_, std::move(copies),
+                                                          memory_.is_lent(), std::move(ended));
+            for (const WeightCopies::Copy& c : placement.copies) {
+                entries_.at(c.constant).copies = started;
+            }
+        }
+        if (!placement.pairs.empty()) {
+            auto started =
+                std::make_shared<WeightComparison>(gpu_, std::move(placement.pairs), tried);
+            for (const WeightComparison::Pair& pair : started->pairs()) {
+                for (const WeightComparison::Placed& p : pair.constants) {
+                    entries_.at(p.constant).comparison = started;
+                }
+            }
+        }
+    } catch (...) {
+        forget(constants); // which ends their copies
+        for (; slabs_.size() > slabs_before; slabs_.pop_back()) {
+            slabs_.back()->settle(false);
+        }
+        throw;
+    }
 }
 
 void Weights::start(const std::vector<plan::StoredConstant>& constants) {
     std::scoped_lock lock(mutex_);
     std::vector<Key> fresh;
-    std::vector<WeightCopies::Copy> copies;
-    const size_t slabs_before = slabs_.size();
     try {
         for (const Key& key : constants) {
             if (entries_.count(key) == 0) {
@@ -117,53 +182,29 @@ void Weights::start(const std::vector<plan::StoredConstant>& constants) {
                 bytes_ += key.size();
             }
         }
-        if (fresh.empty()) {
-            return;
-        }
-        for (size_t i = 0; i < fresh.size(); ++i) {
-            const Key& key = fresh[i];
-            bool opens = aligned(key.size()) > slab_left_;
-            size_t slab = opens ? slab_of(std::span(fresh).subspan(i)) : 0;
-            std::byte* address = reserve(key.size(), slab);
-            entries_.at(key).address = address;
-            copies.push_back({address, key});
-        }
-        auto started = std::make_shared<WeightCopies>(gpu_, std::move(copies), memory_.is_lent());
-        for (const Key& key : fresh) {
-            entries_.at(key).copies = started;
-        }
     } catch (...) {
         forget(fresh);
-        close_slabs(slabs_before);
         throw;
     }
+    place(fresh, {});
 }
 
-/// Releases all slabs but the first `count`.
-void Weights::close_slabs(size_t count) {
-    if (slabs_.size() > count) {
-        slab_left_ = 0; // in the last one
-    }
-    for (; slabs_.size() > count; slabs_.pop_back()) {
-        memory_.release(slabs_.back());
-    }
-}
-
-void Weights::forget(const std::vector<Key>& keys) {
+void Weights::forget(std::span<const Key> keys) {
     for (const Key& key : keys) {
         bytes_ -= entries_.erase(key) == 1 ? key.size() : 0;
     }
 }
 
-/// Where the copies failed, their constants are uploaded when they are asked for again.
-void Weights::wait_for(const std::shared_ptr<WeightCopies>& copies) {
+/// Where the work failed, its constants are uploaded when they are asked for again.
+template <class Work>
+void Weights::wait_for(const std::shared_ptr<Work>& work, std::shared_ptr<Work> Entry::*of_entry) {
     try {
-        copies->wait();
+        work->wait();
     } catch (...) {
         std::scoped_lock lock(mutex_);
         std::vector<Key> lost;
         for (const auto& [key, e] : entries_) {
-            if (copies->failed() && e.copies == copies) {
+            if (work->failed() && e.*of_entry == work) {
                 lost.push_back(key);
             }
         }
@@ -172,38 +213,88 @@ void Weights::wait_for(const std::shared_ptr<WeightCopies>& copies) {
     }
 }
 
-std::byte* Weights::find(const plan::StoredConstant& c, Stream& stream) {
-    std::unique_lock lock(mutex_);
-    auto it = entries_.find(c);
-    if (it != entries_.end()) {
-        std::byte* address = it->second.address;
-        std::shared_ptr<WeightCopies> copies = it->second.copies;
-        if (copies != nullptr) {
-            lock.unlock();
-            wait_for(copies);
+/// Takes the slabs that are equal; where they are not, the constants go elsewhere.
+void Weights::settle(const std::shared_ptr<WeightComparison>& comparison) {
+    const std::vector<WeightComparison::Pair>& pairs = comparison->pairs();
+    std::vector<Key> others;
+    std::vector<const WeightSlab*> tried = comparison->tried();
+    for (size_t i = 0; i < pairs.size(); ++i) {
+        if (!comparison->is_equal(i)) {
+            tried.push_back(pairs[i].slab.get());
+            for (const WeightComparison::Placed& p : pairs[i].constants) {
+                others.push_back(p.constant);
+            }
         }
-        return address;
     }
-    it = entries_.emplace(c, Entry{}).first;
-    try {
-        TraceSpan span("upload", str(c.size(), " bytes"));
-        size_t bytes = aligned(c.size());
+    slabs_.reserve(slabs_.size() + pairs.size()); // nothing fails from here to place()
+    for (size_t i = 0; i < pairs.size(); ++i) {
+        std::byte* data = comparison->is_equal(i) ? pairs[i].slab->data() : nullptr;
+        if (data != nullptr) {
+            slabs_.push_back(pairs[i].slab);
+        }
+        for (const WeightComparison::Placed& p : pairs[i].constants) {
+            Entry& e = entries_.at(p.constant);
+            e.address = data == nullptr ? nullptr : data + p.at;
+            e.comparison = nullptr;
+        }
+    }
+    place(others, tried);
+}
+
+/// Room in a slab for constants that come one by one.
+std::byte* Weights::reserve_late(size_t bytes) {
+    bytes = aligned(bytes);
+    if (bytes > late_left_) {
         int64_t left = memory_.available();
         bool fits = left < 0 || static_cast<size_t>(left) >= late_slab_bytes;
-        it->second.address = reserve(bytes, fits ? std::max(bytes, late_slab_bytes) : bytes);
-        if (StreamOrder* order = stream.parts().order; order != nullptr && memory_.is_lent()) {
-            order->wait_for(nullptr);
-        }
-        stream.write_filled(
-            it->second.address, c.size(),
-            [&c](size_t at, std::span<std::byte> part) { c.read(at, part, ThreadPool::shared()); });
-        stream.synchronize(); // other streams may use it from now on
-    } catch (...) {
-        entries_.erase(it);
-        throw;
+        size_t slab = fits ? std::max(bytes, late_slab_bytes) : bytes;
+        slabs_.push_back(std::make_shared<WeightSlab>(gpu_, &memory_, slab));
+        late_next_ = slabs_.back()->data();
+        late_left_ = slab;
     }
+    std::byte* at = late_next_;
+    late_next_ += bytes;
+    late_left_ -= bytes;
+    return at;
+}
+
+std::byte* Weights::upload(const Key& c, Stream& stream) {
+    TraceSpan span("upload", str(c.size(), " bytes"));
+    std::byte* address = reserve_late(c.size());
+    if (StreamOrder* order = stream.parts().order; order != nullptr && memory_.is_lent()) {
+        order->wait_for(nullptr);
+    }
+    stream.write_filled(address, c.size(), [&c](size_t at, std::span<std::byte> part) {
+        c.read(at, part, ThreadPool::shared());
+    });
+    stream.synchronize(); // other streams may use it from now on
+    return address;
+}
+
+std::byte* Weights::find(const plan::StoredConstant& c, Stream& stream) {
+    std::unique_lock lock(mutex_);
+    for (auto it = entries_.find(c); it != entries_.end(); it = entries_.find(c)) {
+        Entry e = it->second;
+        if (e.comparison != nullptr) {
+            lock.unlock();
+            wait_for(e.comparison, &Entry::comparison);
+            lock.lock();
+            it = entries_.find(c);
+            if (it != entries_.end() && it->second.comparison == e.comparison) {
+                settle(e.comparison);
+            }
+            continue;
+        }
+        if (e.copies != nullptr) {
+            lock.unlock();
+            wait_for(e.copies, &Entry::copies);
+        }
+        return e.address;
+    }
+    std::byte* address = upload(c, stream);
+    entries_.emplace(c, Entry{address, nullptr});
     bytes_ += c.size();
-    return it->second.address;
+    return address;
 }
 
 bool Weights::has(const plan::StoredConstant& c) const {
@@ -269,8 +360,9 @@ const std::byte* StreamedWeights::find(const plan::StoredConstant& c) {
     return e.pinned;
 }
 
-DeviceWeights::DeviceWeights(Gpu& gpu, const CompileOptions& o)
-    : memory(gpu, o.of<CudaOptions>().memory_limit, o.memory), weights(gpu, memory),
+DeviceWeights::DeviceWeights(Gpu& gpu, const CompileOptions& o, std::shared_ptr<SharedSlabs> shared)
+    : memory(gpu, o.of<CudaOptions>().memory_limit, o.memory),
+      weights(gpu, memory, may_share(o) ? std::move(shared) : nullptr),
       streamed(gpu, o.of<CudaOptions>().weight_budget) {}
 
 } // namespace ingot::cuda

@@ -4,7 +4,9 @@
 #pragma once
 
 #include "backends/cuda/driver/gpu.h"
+#include "backends/cuda/run/weight_comparison.h"
 #include "backends/cuda/run/weight_copies.h"
+#include "backends/cuda/run/weight_slabs.h"
 #include "ir/graph.h"
 #include "plan/compile_options.h"
 
@@ -49,12 +51,15 @@ private:
 /// Constants in device memory. Thread safe.
 class Weights {
 public:
-    Weights(Gpu& gpu, Memory& memory) : gpu_(gpu), memory_(memory) {}
+    /// `shared` null: slabs are this object's own.
+    Weights(Gpu& gpu, Memory& memory, std::shared_ptr<SharedSlabs> shared = nullptr)
+        : gpu_(gpu), memory_(memory), shared_(std::move(shared)) {}
     ~Weights();
     Weights(const Weights&) = delete;
     Weights& operator=(const Weights&) = delete;
-    /// Takes memory for the constants that are not there yet. They have come, or are on their way,
-    /// when it returns. Errors: OutOfMemory, after which none of them is there.
+    /// Brings the constants that are not there yet, or finds out whether shared slabs have them.
+    /// Either is done or goes on when it returns. Errors: OutOfMemory, after which none of them is
+    /// there.
     void start(const std::vector<plan::StoredConstant>& constants);
     /// The address of a constant, uploaded when it is first asked for. Waits for one on its way.
     /// Errors: OutOfMemory, Device, Interrupted.
@@ -65,22 +70,30 @@ public:
 private:
     using Key = plan::StoredConstant; // keeps the host address from being used again
     struct Entry {
-        std::byte* address = nullptr;
-        std::shared_ptr<WeightCopies> copies; // that bring it; null: it is there
+        std::byte* address = nullptr;                           // null while it is compared
+        std::shared_ptr<WeightCopies> copies;                   // that bring it; null: it is there
+        std::shared_ptr<WeightComparison> comparison = nullptr; // null: it is none of a shared slab
     };
-    std::byte* reserve(size_t bytes, size_t slab);
-    static size_t slab_of(std::span<const Key> constants);
-    void close_slabs(size_t count);
-    void forget(const std::vector<Key>& keys);
-    void wait_for(const std::shared_ptr<WeightCopies>& copies);
+    struct Placement;
+    void place(std::span<const Key> constants, const std::vector<const WeightSlab*>& tried);
+    void place_slab(std::span<const Key> constants, const std::vector<const WeightSlab*>& tried,
+                    Placement& out);
+    static size_t count_in_slab(std::span<const Key> constants);
+    std::byte* reserve_late(size_t bytes);
+    std::byte* upload(const Key& c, Stream& stream);
+    void settle(const std::shared_ptr<WeightComparison>& comparison);
+    void forget(std::span<const Key> keys);
+    template <class Work>
+    void wait_for(const std::shared_ptr<Work>& work, std::shared_ptr<Work> Entry::*of_entry);
 
     Gpu& gpu_;
     Memory& memory_;
+    std::shared_ptr<SharedSlabs> shared_;
     mutable std::mutex mutex_;
     std::map<Key, Entry> entries_;
-    std::vector<std::byte*> slabs_;
-    size_t slab_left_ = 0;
-    std::byte* slab_next_ = nullptr;
+    std::vector<std::shared_ptr<WeightSlab>> slabs_;
+    size_t late_left_ = 0; // in a slab for constants that come one by one
+    std::byte* late_next_ = nullptr;
     size_t bytes_ = 0;
 };
 
@@ -118,7 +131,10 @@ private:
 
 /// Device memory with the weights in it, for all executables of one lowered graph.
 struct DeviceWeights {
-    DeviceWeights(Gpu& gpu, const CompileOptions& options);
+    /// `shared` null: nothing is shared. Nor are weights with memory of an application or a limit
+    /// of its own, or those that plugins, which might write to them, read.
+    DeviceWeights(Gpu& gpu, const CompileOptions& options,
+                  std::shared_ptr<SharedSlabs> shared = nullptr);
 
     Memory memory;
     Weights weights;
