@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The provider on emulated GPUs: CUDA graphs, kernels that compile while others run, a GPU that is
 lost, a machine without NVRTC."""
+import textwrap
+
 from onnxruntime_emulated import run
 
 
@@ -211,3 +213,61 @@ def test_a_new_shape_without_profiles_compiles_nothing(tmp_path):
         assert nvrtc.ingot_emulated_compiled() == compiled
         nvrtc.ingot_emulated_hold(0)
     """.replace("\n    ", "\n"))
+
+
+LAYERS = """
+def layers(seed, size=512):
+    random = np.random.default_rng(seed)
+    weights = {f"w{i}": random.normal(size=(size, size)).astype(np.float32) / 16 for i in range(3)}
+    nodes = [helper.make_node("MatMul", ["x", "w0"], ["a"]), helper.make_node("Relu", ["a"], ["b"]),
+             helper.make_node("MatMul", ["b", "w1"], ["c"]), helper.make_node("Tanh", ["c"], ["d"]),
+             helper.make_node("MatMul", ["d", "w2"], ["y"])]
+    return model_of(nodes, {"x": (TensorProto.FLOAT, ["n", size])}, {"y": (TensorProto.FLOAT, ["n", size])},
+                    weights)
+weights = 3 * 512 * 512 * 4
+first, second = layers(1), layers(2)
+x = feeds(2, 512)
+expected = {1: on_cpu(first, x)[0], 2: on_cpu(second, x)[0]}
+def check_results(made, seed):
+    np.testing.assert_allclose(made.run(None, x)[0], expected[seed], 1e-4, 1e-4)
+def used():
+    gc.collect()
+    return cuda.ingot_emulated_used(0)
+"""
+
+
+def test_sessions_of_one_model_hold_its_weights_once(tmp_path):
+    """Built from a model in memory and from one with its weights in a file, or loaded from a compiled one."""
+    run(tmp_path, LAYERS + textwrap.dedent("""
+        onnx.save(first, "m.onnx", save_as_external_data=True, location="m.data", size_threshold=0)
+        made = onnxruntime.SessionOptions()
+        made.add_provider_for_devices([devices[0]], {})
+        for seed in (1, 2):
+            onnxruntime.ModelCompiler(made, layers(seed).SerializeToString(), embed_compiled_data_into_model=False
+                                      ).compile_to_file(f"ctx{seed}.onnx")
+        sources = [first, "m.onnx", "ctx1.onnx", "ctx1.onnx"]
+        before, kept, taken = used(), [], []
+        for source in sources:
+            kept.append(session(source))
+            check_results(kept[-1], 1)
+            taken.append(used() - before)
+        assert weights < taken[0] < 1.2 * weights, taken
+        assert taken[3] < taken[0] + weights / 10, taken
+        kept.append(session("ctx2.onnx"))
+        check_results(kept[-1], 2)
+        assert used() - before > taken[3] + weights, "other weights were not taken for these"
+        for made in kept[:4]:
+            check_results(made, 1)
+        order = [1, 0, 3]  # to close
+        for i in order:
+            kept[i] = made = None
+            for other, seed in zip(kept, (1, 1, 1, 1, 2)):
+                if other is not None:
+                    check_results(other, seed)
+            assert used() - before > 2 * weights
+        kept[2] = other = None
+        assert used() - before < 1.2 * weights
+        check_results(kept[4], 2)
+        kept.clear()
+        assert used() - before < weights / 10, used() - before
+    """))

@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <map>
 #include <mutex>
-#include <set>
 #include <vector>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
@@ -32,7 +32,8 @@ struct Device {
     int64_t calls_after = 0;
     int64_t graphs = 0; // executable ones that live
     int64_t replays = 0;
-    std::set<std::byte*> memory;
+    std::map<std::byte*, size_t> memory; // with the bytes that it takes of the device's
+    int64_t used = 0;
     std::vector<std::shared_ptr<const Function>> loaded;
     int64_t calls[2] = {}; // launches of kernels and graphs: usual, and of raised priority
     int64_t stopping =
@@ -119,19 +120,24 @@ CUresult answer(T* out, T value) {
     return 0;
 }
 
-CUresult allocate(size_t bytes, void** out) {
+/// `counted`: the bytes of the device's own memory.
+CUresult allocate(size_t bytes, void** out, size_t counted = 0) {
     return on_device([&](Device& d) {
         std::byte* memory = d.gpu.allocate_shared(static_cast<int64_t>(bytes));
-        d.memory.insert(memory);
+        d.memory.emplace(memory, counted);
+        d.used += static_cast<int64_t>(counted);
         return answer(out, static_cast<void*>(memory));
     });
 }
 
 CUresult release(void* memory) {
     return on_device([&](Device& d) {
-        if (d.memory.erase(static_cast<std::byte*>(memory)) == 0) {
+        auto it = d.memory.find(static_cast<std::byte*>(memory));
+        if (it == d.memory.end()) {
             return bad_value;
         }
+        d.used -= static_cast<int64_t>(it->second);
+        d.memory.erase(it);
         d.gpu.release(static_cast<std::byte*>(memory));
         return 0;
     });
@@ -177,6 +183,12 @@ EXPORT int64_t ingot_emulated_newest(int i) {
 EXPORT int64_t ingot_emulated_loaded(int i) {
     std::scoped_lock lock(mutex());
     return static_cast<int64_t>(device(i).loaded.size());
+}
+
+/// Bytes of device memory in use.
+EXPORT int64_t ingot_emulated_used(int i) {
+    std::scoped_lock lock(mutex());
+    return device(i).used;
 }
 
 /// Calls of cuMemAlloc and cuMemFree, which wait for the work of others on a real GPU; and streams
@@ -266,7 +278,7 @@ EXPORT CUresult cuCtxSynchronize() {
 
 EXPORT CUresult cuMemAllocAsync(CUdeviceptr* out, size_t bytes, CUstream) {
     void* memory = nullptr;
-    CUresult r = allocate(bytes, &memory);
+    CUresult r = allocate(bytes, &memory, bytes);
     *out = reinterpret_cast<CUdeviceptr>(memory);
     return r;
 }
