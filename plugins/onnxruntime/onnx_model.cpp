@@ -78,9 +78,7 @@ Proto tensor_proto(const TensorView& t, const std::string& name, bool with_data)
     if (with_data) {
         return out.text(9, {static_cast<const char*>(t.data), t.bytes});
     }
-    // A dummy location: the data is passed beside the model.
-    out.message(13, Proto().text(1, "location").text(2, "../memory"));
-    return out.integer(14, 1);
+    return out; // the data is passed beside the model
 }
 
 std::optional<ExternalPlace> external_place(const Host& host, const OrtValueInfo* v) {

@@ -301,10 +301,10 @@ void read_data(Bytes message, TensorParts& parts, const DataTypeInfo& info, int6
         return;
     }
     if (parts.raw.empty() && bytes > 0) {
-        return with_data(t, context, [&] {
-            fail(ErrorCode::InvalidModel, "has no data, expected ", bytes, " bytes (",
-                 type_text(t.data_type, t.dims), ")");
-        });
+        t.missing =
+            str("has no data, expected ", bytes, " bytes (", type_text(t.data_type, t.dims), ")");
+        require(context.data_may_be_missing, ErrorCode::InvalidModel, t.missing);
+        return;
     }
     require(static_cast<int64_t>(parts.raw.size()) == bytes, ErrorCode::InvalidModel,
             "raw data has ", parts.raw.size(), " bytes, expected ", bytes, " (",
