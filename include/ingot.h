@@ -160,6 +160,7 @@ extern "C" TENSORRTAPI bool ingotSetBuildDevice(nvinfer1::IBuilderConfig* config
 extern "C" TENSORRTAPI bool ingotAddSampleInputs(nvinfer1::IBuilderConfig* config,
                                                  const ingot::HostTensor* inputs,
                                                  int32_t nbInputs) noexcept;
+extern "C" TENSORRTAPI bool ingotSetMemoryLog(nvinfer1::IBuilderConfig* config, bool log) noexcept;
 extern "C" TENSORRTAPI bool ingotSetRuntimeDevice(nvinfer1::IRuntime* runtime, int32_t device,
                                                   int32_t ordinal) noexcept;
 extern "C" TENSORRTAPI bool ingotSetVerifyWeights(nvinfer1::IRuntime* runtime,
@@ -240,6 +241,13 @@ static inline bool setDevice(nvinfer1::IBuilderConfig& config, Device device,
 static inline bool addSampleInputs(nvinfer1::IBuilderConfig& config, const HostTensor* inputs,
                                    int32_t nbInputs) noexcept {
     return ingotAddSampleInputs(&config, inputs, nbInputs);
+}
+
+/// Whether a build logs the memory that contexts of its engine will take. Default true. It plans
+/// them for that, unless a limit of a memory pool makes it plan anyway.
+/// \returns false for null.
+static inline bool setMemoryLog(nvinfer1::IBuilderConfig& config, bool log) noexcept {
+    return ingotSetMemoryLog(&config, log);
 }
 
 /// Where engines that this runtime loads from here on will run. Default kAUTO: the GPU that is

@@ -143,6 +143,9 @@ auto built(const OnnxModel& model, const BuildRequest& request,
             logger->require_done(setDevice(*config, request.target.device, request.target.ordinal),
                                  ErrorCode::Device, "there is no such device");
             apply_options(*config, request);
+            if (!request.options->nv_detailed_build_log) {
+                setMemoryLog(*config, false);
+            }
             leave_weights_out(*b.network, *config, request, *logger);
             add_profiles(b, *config, request, *logger);
             return make(b, *config);

@@ -50,6 +50,23 @@ TEST(BuilderMemory, IsLoggedWithoutALimit) {
     }
 }
 
+TEST(BuilderMemory, IsNotLoggedOnRequest) {
+    auto logged = [](Scene& s) {
+        EXPECT_NE(s.build(), nullptr);
+        bool any = bytes_of(s.lines, "Total Activation Memory") >= 0;
+        s.lines.all.clear();
+        return any;
+    };
+    Scene s;
+    EXPECT_TRUE(ingot::setMemoryLog(*s.config, false));
+    EXPECT_FALSE(logged(s));
+    s.config->setMemoryPoolLimit(nv::MemoryPoolType::kWORKSPACE, 1U << 30U);
+    EXPECT_TRUE(logged(s)) << "a limit is checked in any case";
+    s.config->reset();
+    EXPECT_TRUE(logged(s));
+    EXPECT_FALSE(ingotSetMemoryLog(nullptr, true));
+}
+
 /// The same lines as a context on the GPU logs, without a limit, and without a kernel compiled.
 TEST(BuilderMemory, IsLoggedForAGpu) {
     fake::reset();

@@ -125,6 +125,9 @@ CompileOptions limited_options(const BuilderConfig& config) {
 void check_limits(const std::shared_ptr<const Engine>& engine, const BuilderConfig& config,
                   const std::shared_ptr<plan::PluginHost>& plugins) {
     bool limited = is_limited(config);
+    if (!limited && !config.logs_memory) {
+        return;
+    }
     std::optional<Place> place = place_of(config, limited);
     // A plugin may be built for a GPU that this machine lacks.
     bool foreign = place && plugins != nullptr && !place->is_gpu && config.device != Device::kCPU;
@@ -153,3 +156,10 @@ void check_limits(const std::shared_ptr<const Engine>& engine, const BuilderConf
 }
 
 } // namespace ingot::api
+
+extern "C" bool ingotSetMemoryLog(nvinfer1::IBuilderConfig* config, bool log) noexcept {
+    if (config != nullptr) {
+        static_cast<ingot::api::BuilderConfig*>(config)->logs_memory = log;
+    }
+    return config != nullptr;
+}

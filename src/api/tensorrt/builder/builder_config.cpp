@@ -55,6 +55,7 @@ void BuilderConfig::reset() noexcept {
         calibrator_ = nullptr;
         quantization_ = 0;
         samples.clear();
+        logs_memory = true;
     });
 }
 

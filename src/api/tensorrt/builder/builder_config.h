@@ -42,6 +42,7 @@ public:
     int32_t ordinal = 0;
     /// Inputs of runs that show ranges of values, in the order of the network's.
     std::vector<std::vector<Tensor>> samples;
+    bool logs_memory = true; // ingot::setMemoryLog
 
     void setAvgTimingIterations(int32_t v) noexcept override;
     int32_t getAvgTimingIterations() const noexcept override { return timing_iterations_; }
