@@ -312,6 +312,46 @@ TEST(SharedWeightsOfADriver, AreComparedInTheOrderOfTheirKernels) {
     EXPECT_EQ(fake::alive(), "");
 }
 
+/// Each call that a later session makes of the driver fails once; then it works.
+TEST(SharedWeightsOfADriver, LosesNothingWhenACallFails) {
+    for (uint64_t seed : {uint64_t{1}, uint64_t{2}}) { // of the first session's values, and others
+        int failed = 0;
+        for (int64_t n = 1; n > 0; ++n) {
+            fake::reset();
+            {
+                auto gpu = fake::make_gpu();
+                auto slabs = std::make_shared<SharedSlabs>();
+                auto some = [](uint64_t values) {
+                    return Constants{StoredConstant(copy_of_random(70000, values)),
+                                     StoredConstant(copy_of_random(3, values))};
+                };
+                Session first(*gpu, slabs, some(1));
+                first.start();
+                first.check();
+                Session second(*gpu, slabs, some(seed));
+                int64_t before = fake::calls();
+                fake::fail_call(n, cuda::out_of_memory, false);
+                try {
+                    second.start();
+                    second.check();
+                } catch (const Error& e) {
+                    EXPECT_EQ(e.code(), ErrorCode::OutOfMemory) << e.what();
+                    ++failed;
+                }
+                bool is_last = fake::calls() - before < n;
+                fake::fail_call(0, 0, false);
+                second.start();
+                second.check();
+                first.check();
+                EXPECT_EQ(first.place(0) == second.place(0), seed == 1) << n;
+                n = is_last ? -1 : n;
+            }
+            ASSERT_EQ(fake::alive(), "") << n;
+        }
+        EXPECT_GT(failed, 2);
+    }
+}
+
 /// A product by weights of 2 MiB, made anew at each call.
 std::shared_ptr<const Graph> product(uint64_t seed) {
     Graph g;
