@@ -20,7 +20,6 @@ import shutil
 import statistics
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import threading
 import time
@@ -33,43 +32,17 @@ import onnxruntime  # noqa: E402
 import triton_server  # noqa: E402
 import triton_speed  # noqa: E402
 from ray_speed import ROWS, agree, load, machine  # noqa: E402
+from triton_python import add_python_backend, add_source, configuration_of, parameter  # noqa: E402
 from triton_speed import BERT, MOBILENET, SMALL  # noqa: E402
 
 NUMPY = "numpy==1.26.4"
 BATCHING = f"max_batch_size: {ROWS}\ndynamic_batching {{ }}\ninstance_group {{ kind: KIND_CPU count: 1 }}\n"
 
 
-def parameter(name, value):
-    return f'parameters {{ key: "{name}" value {{ string_value: "{value}" }} }}\n' if value else ""
-
-
 def fetch_numpy(folder):
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps",
                     "--no-compile", "--target", folder, NUMPY], check=True)
     return folder
-
-
-def add_python_backend(server):
-    """The packaged python backend with the stub of this Python. Returns the environment that it needs."""
-    home = triton_server.SERVER.parent.parent
-    folder = server.folder / "backends" / "python"
-    folder.mkdir(parents=True)
-    for file in (home / "backends" / "python").iterdir():
-        (folder / file.name).symlink_to(file)
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    stub = folder / "triton_python_backend_stub"
-    stub.write_bytes((home / "python_backend_stubs" / version / stub.name).read_bytes())
-    stub.chmod(0o755)
-    libraries = [str(triton_server.DEPS / "nvidia_pytriton.libs"), sysconfig.get_config_var("LIBDIR"),
-                 os.environ.get("LD_LIBRARY_PATH", "")]
-    return {"LD_LIBRARY_PATH": ":".join(filter(None, libraries))}
-
-
-def configuration_of(server, model):
-    """The inputs and outputs of a configuration that the backend has completed, as text."""
-    found = server.config(model)
-    return "".join(f'{kind} {{ name: "{t["name"]}" data_type: {t["data_type"]} dims: {json.dumps(t["dims"])} }}\n'
-                   for kind in ("input", "output") for t in found[kind])
 
 
 class Side:
@@ -114,9 +87,7 @@ def add_models(server, bench, model, packages, threads):
     for data in source.parent.glob(source.stem + ".*"):  # weights beside the model; a link would lead out of the folder
         if data.suffix != ".onnx":
             shutil.copy(data, version)
-    paths = f"import sys\nsys.path[:0] = {[str(packages), *(path for path in sys.path if path)]!r}\n"
-    (version / "model.py").write_text(
-        paths + (HERE / "triton_python_model.py").read_text(encoding="utf-8"), encoding="utf-8")
+    add_source(server, f"onnxruntime_{model}", HERE / "triton_python_model.py", [packages])
     server.load(f"onnxruntime_{model}")
 
 

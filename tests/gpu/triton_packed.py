@@ -8,7 +8,7 @@ pack it where the tree is built, run it there. Server, backend, perf_analyzer, m
 
 `pack` needs './dev setup' (the server) and a build of ingot, triton_ingot, ingot_shared and ingot_cpu_onednn; the
 package perf-analyzer is fetched, or named by --perf-analyzer. `run` needs Python with numpy, onnx and pytest. Each
-part has a limit of its own and none starts after --limit seconds; after each, DIR/triton_gpu.json has all that is
+part has a limit of its own and none goes on after --limit seconds; after each, DIR/triton_gpu.json has all that is
 known. --rehearse runs on emulated GPUs and on the CPU, and proves nothing about speed. Parts, in this order:
 """
 import argparse
@@ -31,7 +31,7 @@ PRELOADED = ("tests/gpu/programs/count_graphs.c", "tests/onnxruntime/programs/no
 STUB = "3.12"  # the Python of the other machine, in which PyTorch is
 WHOLE, PART = 60_000_000, 36_000_000
 FUNCTIONAL = "digits,states,cuda_shared_memory,device_bytes,recordings,short_memory,kernel_caches"
-GPU, SPEED = "tests/gpu/triton_gpu.py", "bench/triton_speed.py"
+GPU, SPEED, PEER = "tests/gpu/triton_gpu.py", "bench/triton_speed.py", "bench/triton_torch.py"
 PARTS = {  # name: (limit in seconds, what it is, command)
     "functions": (90, "answers, sequences, CUDA shared memory, recordings, caches; weights are filled meanwhile",
                   [GPU, "--parts", FUNCTIONAL]),
@@ -43,6 +43,7 @@ PARTS = {  # name: (limit in seconds, what it is, command)
     "loads": (175, "a thousand loads and unloads", [GPU, "--parts", "loads"]),
     "speed": (200, "the other rows", [SPEED, "--rows", "client,tail,ready,memory"]),
     "throughput": (60, "64 clients", [SPEED, "--rows", "throughput", "--instances", "2", "--delays", "2000"]),
+    "torch": (280, "torch.compile in the python backend of the same server; goal 1.5", [PEER]),
 }
 
 
@@ -125,6 +126,7 @@ def pack(a):
         files = sorted(a.out.glob("p.*"))
     for file in files:
         print(file, file.stat().st_size)
+    shutil.copy(__file__, a.out)  # all that `run` needs beside the archive
 
 
 class Joined:
@@ -174,10 +176,10 @@ def command_of(name, a, tree, file):
     if command[0].startswith("build/"):
         return [tree / command[0]]
     command[0] = tree / command[0]
-    if name in ("second", "speed", "throughput"):
-        analyzer = HERE / "programs/perf_analyzer.py" if a.rehearse else tree / "build/perf_analyzer"
+    if name in ("second", "speed", "throughput", "torch"):
+        analyzer = tree / "tests/gpu/programs/perf_analyzer.py" if a.rehearse else tree / "build/perf_analyzer"
         command += ["--perf-analyzer", analyzer, "--out", file]
-        command += ["--device", "cpu", "--seconds", "2"] if a.rehearse else []
+        command += ["--seconds", "2", *(["--rehearse"] if name == "torch" else ["--device", "cpu"])] if a.rehearse else []
         command += ["--server-cores", "10"] if (os.cpu_count() or 1) >= 16 else []
     else:
         command += ["--rehearse", "--loads", "32"] if a.rehearse else ["--capability", a.capability]
@@ -245,7 +247,7 @@ def run(a):
         a.capability = a.capability or ("80" if a.rehearse else capability())
         filling = fill_weights(tree)
         for name in a.parts:
-            if PARTS[name][2][0] == SPEED or name == "times":
+            if PARTS[name][2][0] in (SPEED, PEER) or name == "times":
                 for child in filling:
                     child.wait()
             left = a.limit - (time.monotonic() - begin)

@@ -143,14 +143,14 @@ class Server:
     def said(self):
         return self.log.read_text(encoding="utf-8", errors="replace")
 
-    def call(self, path, body=None, headers=None, port=None):
+    def call(self, path, body=None, headers=None, port=None, timeout=60):
         """(bytes, headers) of an answer of 200; Refused for others."""
         # Without a type Python says that it is a form, and the server crashes at forms of 4 MB.
         kind = {} if body is None else {"Content-Type": "application/octet-stream"}
         request = urllib.request.Request(f"http://127.0.0.1:{port or self.http}{path}", data=body,
                                          headers=kind | (headers or {}))
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=timeout) as answer:
                 return answer.read(), answer.headers
         except urllib.error.HTTPError as error:
             text = error.read().decode("utf-8", "replace")
