@@ -66,9 +66,11 @@ Instance::Instance(Model& model, TRITONBACKEND_ModelInstance* instance)
                            str(model.subject(), ": not every batch size is prepared: ", reason));
                    }
                    report_memory();
+                   int64_t limit = hang_timeout().count();
                    log(TRITONSERVER_LOG_INFO,
                        str(model.subject(), ": instance '", name_, "' is ready on ",
                            target_name(target_of(instance)), ", ", warm, " batch sizes prepared",
+                           limit == 0 ? "" : str(", a run may take ", limit, " ms"),
                            policy.has_effect() ? "; " + policy_text(policy) : ""));
                });
 }

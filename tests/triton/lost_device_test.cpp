@@ -155,6 +155,31 @@ std::map<std::string, int64_t> waits_of_threads() {
     return out;
 }
 
+/// The line about the one instance of such a model.
+std::string line_of_instance(TRITONSERVER_InstanceGroupKind kind, const std::string& config) {
+    Scene scene(row_engine(1), config);
+    scene.kind = kind;
+    EXPECT_EQ(scene.start(), "");
+    std::string logged = FakeHost::get().logged();
+    size_t at = logged.rfind("' is ready on ");
+    EXPECT_NE(at, std::string::npos) << logged;
+    return logged.substr(at, logged.find('\n', at) - at);
+}
+
+TEST(TritonLostDevice, ARunMayTakeAMinuteOnAGpuAndAsLongAsItTakesOnTheCpu) {
+    SimulatedGpu gpu;
+    const std::string two_seconds = R"({"parameters":{"hang_timeout_ms":{"string_value":"2000"}}})";
+    const std::string no_limit = R"({"parameters":{"hang_timeout_ms":{"string_value":"0"}}})";
+    constexpr auto on_cpu = TRITONSERVER_INSTANCEGROUPKIND_CPU;
+    constexpr auto on_gpu = TRITONSERVER_INSTANCEGROUPKIND_GPU;
+    EXPECT_TRUE(line_of_instance(on_gpu, "{}").ends_with(", a run may take 60000 ms"));
+    EXPECT_TRUE(line_of_instance(on_gpu, no_limit).ends_with(" prepared"));
+    EXPECT_TRUE(line_of_instance(on_cpu, "{}").ends_with(" prepared"));
+    for (auto kind : {on_cpu, on_gpu}) {
+        EXPECT_TRUE(line_of_instance(kind, two_seconds).ends_with(", a run may take 2000 ms"));
+    }
+}
+
 TEST(TritonLostDevice, RunsThatEndInTimeWakeNoThread) {
     Scene scene(function_engine([](const float* x, float* y, int64_t) {
                     y[0] = x[0];
