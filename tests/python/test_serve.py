@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`ingot serve`: real servers behind a real HAProxy, under load and faults. The rules of restarts
 have their own tests (tests/workflow/serving), with a clock that is not real."""
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -93,6 +94,8 @@ def test_metrics_of_all_workers_are_one_page(fleet, images):
         assert f'ingot_runs{{worker="{worker}",model="digits",version="1"}} ' in page
     kinds = re.findall(r"^# TYPE (\S+)", page, re.MULTILINE)
     assert len(kinds) == len(set(kinds)) > 10  # families stand together, once
+    listed = re.findall(r"^\| `(ingot_\w+)` \|", (ingot_command.REPOSITORY / "docs/serving.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(kind for kind in kinds if kind.startswith("ingot_"))
     assert re.findall(r"^(?!#)[^{\n]*$", page, re.MULTILINE) == [""]  # each sample has its worker
     with pytest.raises(Refused) as refused:
         fleet.client().call("/other", port=fleet.metrics_port)
@@ -156,16 +159,22 @@ def with_model(repository, tmp_path, name, model, configuration=""):
     return models
 
 
-def test_lost_devices_cost_only_the_batches_that_hit_them(repository, images, scores, tmp_path):
-    """A request that loses its worker's device, alone or beside others, again and again: it gets 500, one worker ends
-    with 86 each time, and everybody else is answered."""
-    models = with_model(repository, tmp_path, "pick", picking(tmp_path / "pick.onnx"))
+def server_that_loses_its_device(tmp_path):
+    """A program that is the server, but a run that fails has lost the device."""
     library, lost, server = tmp_path / "lost_device.so", tmp_path / "lost", tmp_path / "server.sh"
     source = ingot_command.REPOSITORY / "tests" / "triton" / "programs" / "lost_device.c"
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
     server.write_text(f"#!/bin/sh\nLD_PRELOAD='{library}' INGOT_LOST='{lost}' exec '{triton_server.SERVER}' \"$@\"\n")
     server.chmod(0o755)
-    lost.touch()  # a run that fails has lost the device from here on
+    lost.touch()
+    return server
+
+
+def test_lost_devices_cost_only_the_batches_that_hit_them(repository, images, scores, tmp_path):
+    """A request that loses its worker's device, alone or beside others, again and again: it gets 500, one worker ends
+    with 86 each time, and everybody else is answered."""
+    models = with_model(repository, tmp_path, "pick", picking(tmp_path / "pick.onnx"))
+    server = server_that_loses_its_device(tmp_path)
     with Fleet(tmp_path / "fleet", models, "--restart-limit", "1000", "--healthy-after", "1",
                tritonserver=server) as fleet:
         running = loads(fleet, tmp_path, images, scores)
@@ -182,6 +191,36 @@ def test_lost_devices_cost_only_the_batches_that_hit_them(repository, images, sc
         for result in results:
             assert result["failures"] == [] and result["answered"] > LOST_DEVICES
         assert len([e for e in fleet.events() if "ended with exit code 86" in e]) == LOST_DEVICES
+
+
+def test_a_poisonous_request_takes_its_own_batch_alone(repository, tmp_path):
+    """Sent again and again among others: each time one worker restarts and never two, only requests of that batch get 500."""
+    models = with_model(repository, tmp_path, "pick", picking(tmp_path / "pick.onnx"),
+                        "max_batch_size: 8\ndynamic_batching { max_queue_delay_microseconds: 300000 }\n")
+    poison, neighbours, failed = np.array([[7]], np.int64), 11, []
+    with Fleet(tmp_path / "fleet", models, "--restart-limit", "1000", "--healthy-after", "1",
+               tritonserver=server_that_loses_its_device(tmp_path)) as fleet:
+        def status(i):
+            try:
+                found = fleet.client().infer("pick", {"i": poison if i is None else np.array([[i % 3]], np.int64)})["y"]
+                return 200, float(found.ravel()[0])
+            except Refused as refused:
+                return refused.status, refused.text
+
+        right = [status(i)[1] for i in range(3)]
+        for death in range(3):
+            with concurrent.futures.ThreadPoolExecutor(neighbours + 1) as pool:
+                poisoned, *others = pool.map(status, [None, *range(neighbours)])
+            assert poisoned[0] == 500, poisoned
+            failed += [one for one in others if one[0] != 200]
+            assert all(one == (200, right[i % 3]) for i, one in enumerate(others) if one[0] == 200), others
+            fleet.wait_for_event(r"ended with exit code 86 \(device lost\)", death + 1)
+            fleet.wait_for_event(r"worker \d is up", 2 + death + 1)
+            fleet.wait_until_up([0, 1])
+            time.sleep(1)  # of health
+        assert len([e for e in fleet.events() if "ended with" in e]) == 3, fleet.events()
+    assert 0 < len(failed) <= 3 * 7  # batches were shared, and are of 8 rows at most
+    assert {one[0] for one in failed} == {500}, failed
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])

@@ -291,6 +291,7 @@ TEST(TritonGpus, AreTakenBeforeTheCpu) {
     ASSERT_EQ(text_of(TRITONBACKEND_GetBackendAttribute(&scene.backend, &attributes)), "");
     EXPECT_EQ(attributes.kinds, (std::vector{TRITONSERVER_INSTANCEGROUPKIND_GPU,
                                              TRITONSERVER_INSTANCEGROUPKIND_CPU}));
+    EXPECT_TRUE(attributes.loads_in_parallel);
 }
 
 TEST(TritonGpus, OneThatIsNotThereIsNamed) {
