@@ -123,9 +123,15 @@ bool Json::is_list() const {
 
 Json::Json() noexcept = default;
 Json::~Json() = default;
-Json::Json(const Json&) = default;
+/// libstdc++'s variant (to version 12 at least) is destroyed as something that it is not where its
+/// own copy finds no memory.
+Json::Json(const Json& from) {
+    std::visit([&](const auto& value) { value_ = value; }, from.value_);
+}
 Json::Json(Json&&) noexcept = default;
-Json& Json::operator=(const Json&) = default;
+Json& Json::operator=(const Json& from) {
+    return *this = Json(from);
+}
 Json& Json::operator=(Json&&) noexcept = default;
 
 Json::Json(bool v) : value_(v) {}

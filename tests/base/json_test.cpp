@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Json's output, input, and messages for malformed text.
+#include "base/allocation_count.h"
 #include "base/json.h"
 
 #include <gtest/gtest.h>
@@ -62,6 +63,36 @@ TEST(Json, RefusesTextThatIsWrong) {
     EXPECT_EQ(parse("{\"a\": 1, \"b\": 2, \"a\": 3}"), "an object has 'a' twice");
     EXPECT_EQ(parse("[[[[[[[[1]]]]]]]]"), "nothing was thrown");
     EXPECT_EQ(parse("[[[[[[[[[1]]]]]]]]]"), "it is nested deeper than 8 levels");
+}
+
+TEST(Json, CopiesUnwindWhenMemoryRunsOut) {
+    const Json from = Json::parse(R"({"list":[1,["a text that is long enough for the heap",{}]],
+        "object":{"x":[true,null,"another text for the heap"]}})");
+    for (bool assigned : {false, true}) {
+        int64_t n = 0;
+        bool reached = true;
+        while (reached) {
+            int64_t live = live_allocations();
+            {
+                Json to;
+                fail_allocation(++n);
+                try {
+                    if (assigned) {
+                        to = from;
+                    } else {
+                        to = Json(from);
+                    }
+                } catch (const std::bad_alloc&) {
+                    EXPECT_TRUE(allocation_failed()) << n;
+                }
+                reached = allocation_failed();
+                fail_allocation(0);
+                EXPECT_TRUE(reached || to.dump() == from.dump()) << n;
+            }
+            EXPECT_EQ(live_allocations(), live) << n;
+        }
+        EXPECT_GT(n, 5);
+    }
 }
 
 TEST(Json, RefusesWhatIsSomethingElse) {
