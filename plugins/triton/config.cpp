@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/triton/config.h"
 
+#include "base/json.h"
 #include "plugins/triton/fields.h"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -12,27 +11,95 @@ namespace ingot::triton {
 
 namespace {
 
-using Object = nlohmann::ordered_json;
-
 constexpr const char* schedulers[] = {"dynamic_batching", "sequence_batching",
                                       "ensemble_scheduling"};
 
-/// Runs f; what nlohmann throws says that the configuration has another form than expected.
+constexpr int most_levels = 100; // protobuf's own limit
+
+/// Errors say that the configuration has another form than expected.
 template <class F>
-auto with_json(F&& f) {
-    try {
-        return f();
-    } catch (const Object::exception& e) {
-        fail(ErrorCode::InvalidArgument, "the configuration cannot be read: ", e.what());
+decltype(auto) with_json(F&& f) {
+    return with_place([] { return std::string("the configuration cannot be read"); }, f);
+}
+
+/// The same with quotes around numbers that Json does not hold: fractions, and more than 64 bits.
+/// The server reads a number and its text alike.
+std::string quote_other_numbers(std::string_view json) {
+    std::string out;
+    for (size_t at = 0; at < json.size();) {
+        size_t end = at + 1;
+        bool quoted = false;
+        if (json[at] == '"') {
+            while (end < json.size() && json[end] != '"') {
+                end += json[end] == '\\' ? 2 : 1;
+            }
+            end = std::min(end + 1, json.size());
+        } else if (json[at] == '-' || (json[at] >= '0' && json[at] <= '9')) {
+            end = std::min(json.find_first_not_of("+-.0123456789eE", at), json.size());
+            int64_t value = 0;
+            auto [stop, error] = std::from_chars(json.data() + at, json.data() + end, value);
+            quoted = error != std::errc() || stop != json.data() + end;
+        }
+        out += str(quoted ? "\"" : "", json.substr(at, end - at), quoted ? "\"" : "");
+        at = end;
     }
+    return out;
+}
+
+Json parse(const std::string& json) {
+    return with_json([&] {
+        Json o = Json::parse(quote_other_numbers(json), most_levels);
+        o.members(); // an object, and nothing else
+        return o;
+    });
+}
+
+bool is_null(const Json& v) {
+    return v.dump() == "null";
+}
+
+bool is_text(const Json& v) {
+    return v.dump().starts_with('"');
+}
+
+/// Null for a member that is absent or null.
+const Json* find(const Json& o, const char* key) {
+    return with_json([&] {
+        const Json* found = o.find(key);
+        return found == nullptr || is_null(*found) ? nullptr : found;
+    });
+}
+
+std::string text_of(const Json& v) {
+    return with_json([&] { return v.get<std::string>(); });
+}
+
+/// "" for a member that is absent, as in the next two.
+std::string text_of(const Json& o, const char* key) {
+    const Json* found = find(o, key);
+    return found == nullptr ? "" : text_of(*found);
+}
+
+const Json::List& list_of(const Json& o, const char* key) {
+    static const Json::List none;
+    const Json* found = find(o, key);
+    return found == nullptr ? none
+                            : with_json([&]() -> const Json::List& { return found->items(); });
+}
+
+const Json::Members& members_of(const Json& o, const char* key) {
+    static const Json::Members none;
+    const Json* found = find(o, key);
+    return found == nullptr ? none
+                            : with_json([&]() -> const Json::Members& { return found->members(); });
 }
 
 /// Numbers of 64 bits come as numbers or, from some versions, as text.
-int64_t integer(const Object& v) {
-    if (!v.is_string()) {
-        return v.get<int64_t>();
+int64_t integer(const Json& v) {
+    if (!is_text(v)) {
+        return with_json([&] { return v.get<int64_t>(); });
     }
-    auto text = v.get<std::string>();
+    std::string text = text_of(v);
     int64_t out = 0;
     auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), out);
     require(error == std::errc() && at == text.data() + text.size(), ErrorCode::InvalidArgument,
@@ -40,31 +107,26 @@ int64_t integer(const Object& v) {
     return out;
 }
 
-std::vector<int64_t> integers(const Object& list) {
+std::vector<int64_t> integers(const Json& o, const char* key) {
     std::vector<int64_t> out;
-    for (const Object& v : list) {
+    for (const Json& v : list_of(o, key)) {
         out.push_back(integer(v));
     }
     return out;
 }
 
-const Object* find(const Object& o, const char* key) {
-    auto at = o.find(key);
-    return at == o.end() || at->is_null() ? nullptr : &*at;
+bool is_set(const Json& o, const char* key) {
+    const Json* v = find(o, key);
+    return v != nullptr && with_json([&] { return v->get<bool>(); });
 }
 
-bool is_set(const Object& o, const char* key) {
-    const Object* v = find(o, key);
-    return v != nullptr && v->is_boolean() && v->get<bool>();
-}
-
-ConfigTensor read_tensor(const Object& o, const char* list) {
+ConfigTensor read_tensor(const Json& o, const char* list) {
     ConfigTensor t;
-    t.name = o.value("name", "");
-    t.type = o.value("data_type", "");
-    t.dims = integers(o.value("dims", Object::array()));
-    if (const Object* reshape = find(o, "reshape")) {
-        t.dims = integers(reshape->value("shape", Object::array()));
+    t.name = text_of(o, "name");
+    t.type = text_of(o, "data_type");
+    t.dims = integers(o, "dims");
+    if (const Json* reshape = find(o, "reshape")) {
+        t.dims = integers(*reshape, "shape");
     }
     t.is_shape_tensor = is_set(o, "is_shape_tensor");
     auto refuse_field = [&](const char* field, const char* why) {
@@ -81,49 +143,50 @@ ConfigTensor read_tensor(const Object& o, const char* list) {
 }
 
 /// The type of a control: its own, or that of the pair of values for false and true.
-std::string control_type(const Object& control) {
+std::string control_type(const Json& control) {
     for (const auto& [field, type] :
          {std::pair("int32_false_true", "TYPE_INT32"), std::pair("fp32_false_true", "TYPE_FP32"),
           std::pair("bool_false_true", "TYPE_BOOL")}) {
-        if (const Object* pair = find(control, field); pair != nullptr && !pair->empty()) {
+        if (!list_of(control, field).empty()) {
             return type;
         }
     }
-    return control.value("data_type", "");
+    return text_of(control, "data_type");
 }
 
-void read_sequences(const Object& o, ModelConfig& out) {
-    for (const Object& input : o.value("control_input", Object::array())) {
-        for (const Object& control : input.value("control", Object::array())) {
-            out.controls.push_back({input.value("name", ""), control_type(control), {1}});
+void read_sequences(const Json& o, ModelConfig& out) {
+    for (const Json& input : list_of(o, "control_input")) {
+        for (const Json& control : list_of(input, "control")) {
+            out.controls.push_back({text_of(input, "name"), control_type(control), {1}});
         }
     }
-    for (const Object& state : o.value("state", Object::array())) {
-        out.states.push_back({state.value("input_name", ""), state.value("output_name", ""),
-                              state.value("data_type", ""),
-                              integers(state.value("dims", Object::array()))});
+    for (const Json& state : list_of(o, "state")) {
+        out.states.push_back({text_of(state, "input_name"), text_of(state, "output_name"),
+                              text_of(state, "data_type"), integers(state, "dims")});
     }
 }
 
-void read_groups(const Object& groups, ModelConfig& out) {
-    for (const Object& group : groups) {
-        if (group.value("kind", "") == "KIND_CPU") {
-            std::string policy = group.value("host_policy", "");
-            out.cpu_instances[policy.empty() ? "cpu" : policy] += group.value("count", 1);
+void read_groups(const Json& o, ModelConfig& out) {
+    for (const Json& group : list_of(o, "instance_group")) {
+        if (text_of(group, "kind") == "KIND_CPU") {
+            std::string policy = text_of(group, "host_policy");
+            const Json* count = find(group, "count");
+            out.cpu_instances[policy.empty() ? "cpu" : policy] +=
+                count == nullptr ? 1 : static_cast<int32_t>(integer(*count));
         }
-        for (const Object& profile : group.value("profile", Object::array())) {
+        for (const Json& profile : list_of(group, "profile")) {
             out.profile = static_cast<int32_t>(integer(profile));
         }
-        require(group.value("profile", Object::array()).size() <= 1, ErrorCode::Unsupported,
-                "instance_group '", group.value("name", ""),
+        require(list_of(group, "profile").size() <= 1, ErrorCode::Unsupported, "instance_group '",
+                text_of(group, "name"),
                 "' names several profiles: name one, an instance runs with one");
     }
 }
 
-std::map<std::string, std::string> parameter_texts(const Object& parameters) {
+std::map<std::string, std::string> parameter_texts(const Json& o) {
     std::map<std::string, std::string> out;
-    for (const auto& [key, value] : parameters.items()) {
-        out.emplace(key, value.value("string_value", ""));
+    for (const auto& [key, value] : members_of(o, "parameters")) {
+        out.emplace(key, text_of(value, "string_value"));
     }
     return out;
 }
@@ -148,28 +211,28 @@ BatchInputKind batch_input_kind(const std::string& name) {
          ", which is unknown to this backend");
 }
 
-std::string only_name(const Object& o, const char* list, const char* field) {
-    auto names = o.value(field, std::vector<std::string>());
+std::string only_name(const Json& o, const char* list, const char* field) {
+    const Json::List& names = list_of(o, field);
     require(names.size() == 1, ErrorCode::InvalidArgument, list, ": one ", field,
             " is expected, got ", names.size());
-    return names[0];
+    return text_of(names[0]);
 }
 
-void read_batch_tensors(const Object& o, ModelConfig& out) {
-    for (const Object& b : o.value("batch_input", Object::array())) {
+void read_batch_tensors(const Json& o, ModelConfig& out) {
+    for (const Json& b : list_of(o, "batch_input")) {
         out.batch_inputs.push_back(
-            {batch_input_kind(b.value("kind", "")), only_name(b, "batch_input", "target_name"),
-             only_name(b, "batch_input", "source_input"), b.value("data_type", "")});
+            {batch_input_kind(text_of(b, "kind")), only_name(b, "batch_input", "target_name"),
+             only_name(b, "batch_input", "source_input"), text_of(b, "data_type")});
     }
-    for (const Object& b : o.value("batch_output", Object::array())) {
+    for (const Json& b : list_of(o, "batch_output")) {
         out.batch_outputs.push_back({only_name(b, "batch_output", "target_name"),
                                      only_name(b, "batch_output", "source_input")});
     }
 }
 
 /// Refuses fields that ask for missing features.
-void refuse_fields(const Object& o) {
-    if (const Object* policy = find(o, "model_transaction_policy")) {
+void refuse_fields(const Json& o) {
+    if (const Json* policy = find(o, "model_transaction_policy")) {
         require(!is_set(*policy, "decoupled"), ErrorCode::Unsupported,
                 "model_transaction_policy.decoupled is set: an engine gives one response to each "
                 "request");
@@ -177,9 +240,11 @@ void refuse_fields(const Object& o) {
 }
 
 /// Fields that the server fills in itself, or that are refused or read elsewhere, are not reported.
-bool is_default(const std::string& name, const Object& value) {
-    return value.is_null() || value == Object(false) || value == Object(0) ||
-           value == Object("PRIORITY_DEFAULT") || (value.is_structured() && value.empty()) ||
+bool is_default(const std::string& name, const Json& value) {
+    constexpr std::string_view defaults[] = {"null", "false", "0", "\"PRIORITY_DEFAULT\"",
+                                             "[]",   "{}"};
+    return std::find(std::begin(defaults), std::end(defaults), value.dump()) !=
+               std::end(defaults) ||
            name == "input_pinned_memory" || name == "output_pinned_memory" ||
            name == "execution_accelerators";
 }
@@ -191,49 +256,48 @@ void read_precision(const std::string& text, ModelConfig& out) {
     out.fp16 = text == "FP16";
 }
 
-void read_accelerators(const Object& list, ModelConfig& out) {
-    for (const Object& accelerator : list) {
-        std::string name = accelerator.value("name", "");
+void read_accelerators(const Json::List& list, ModelConfig& out) {
+    for (const Json& accelerator : list) {
+        std::string name = text_of(accelerator, "name");
         if (name != "tensorrt") {
             out.notes.push_back(
                 str("accelerator '", name, "' has no effect: Ingot runs the model"));
             continue;
         }
-        Object parameters = accelerator.value("parameters", Object::object());
-        for (const auto& [key, value] : parameters.items()) {
+        for (const auto& [key, value] : members_of(accelerator, "parameters")) {
             judge_field(Place::Accelerator, key, out.notes);
             if (key == "precision_mode") {
-                read_precision(value.get<std::string>(), out);
+                read_precision(text_of(value), out);
             }
         }
     }
 }
 
-void read_optimization(const Object& o, ModelConfig& out) {
-    for (const auto& [name, value] : o.items()) {
+void read_optimization(const Json& o, ModelConfig& out) {
+    for (const auto& [name, value] : members_of(o, "optimization")) {
         if (!is_default(name, value)) {
             judge_field(Place::Optimization, name, out.notes);
         }
     }
-    if (const Object* accelerators = find(o, "execution_accelerators")) {
+    const Json* optimization = find(o, "optimization");
+    const Json* accelerators =
+        optimization == nullptr ? nullptr : find(*optimization, "execution_accelerators");
+    if (accelerators != nullptr) {
         for (const char* list : {"gpu_execution_accelerator", "cpu_execution_accelerator"}) {
-            read_accelerators(accelerators->value(list, Object::array()), out);
+            read_accelerators(list_of(*accelerators, list), out);
         }
     }
 }
 
-Object tensor_entry(const EngineTensor& t, bool batched) {
-    Object out;
-    out["name"] = t.name;
-    out["data_type"] = std::string(config_type(t.type));
+Json tensor_entry(const EngineTensor& t, bool batched) {
+    Json out;
+    out.set("name", t.name);
+    out.set("data_type", config_type(t.type));
     std::vector<int64_t> dims(t.dims.begin() + (batched ? 1 : 0), t.dims.end());
-    if (dims.empty()) { // the server takes no tensor without sizes
-        out["dims"] = {1};
-        if (batched) { // else refused, too: check_config() and Batch know that one element is meant
-            out["reshape"]["shape"] = Object::array();
-        }
-    } else {
-        out["dims"] = dims;
+    // The server takes no tensor without sizes.
+    out.set("dims", dims.empty() ? std::vector<int64_t>{1} : dims);
+    if (dims.empty() && batched) { // else refused, too: check_config() and Batch know the meaning
+        out.set("reshape", Json()).set("shape", Json::list());
     }
     return out;
 }
@@ -252,9 +316,9 @@ bool written_without_rows(const ModelConfig& config, const Engine& engine) {
 }
 
 /// The tensors that clients send or get: the server has those of sequences itself.
-Object client_tensors(const std::vector<EngineTensor>& tensors, const ModelConfig& config,
-                      bool batched) {
-    Object out = Object::array();
+Json client_tensors(const std::vector<EngineTensor>& tensors, const ModelConfig& config,
+                    bool batched) {
+    Json out = Json::list();
     for (const EngineTensor& t : tensors) {
         bool is_control = std::any_of(config.controls.begin(), config.controls.end(),
                                       [&](auto& c) { return c.name == t.name; });
@@ -262,7 +326,7 @@ Object client_tensors(const std::vector<EngineTensor>& tensors, const ModelConfi
             return s.input == t.name || s.output == t.name;
         });
         if (!is_control && !is_state && config.find_batch_input(t.name) == nullptr) {
-            out.push_back(tensor_entry(t, batched));
+            out.add(tensor_entry(t, batched));
         }
     }
     return out;
@@ -292,64 +356,69 @@ const BatchOutput* ModelConfig::find_batch_output(std::string_view target) const
 }
 
 ModelConfig read_config(const std::string& json) {
-    return with_json([&] {
-        Object o = Object::parse(json);
-        ModelConfig out;
-        out.json = json;
-        out.name = o.value("name", "");
-        if (const Object* batch = find(o, "max_batch_size")) {
-            out.max_batch_size = integer(*batch);
-        }
-        for (const Object& t : o.value("input", Object::array())) {
-            out.inputs.push_back(read_tensor(t, "input"));
-        }
-        for (const Object& t : o.value("output", Object::array())) {
-            out.outputs.push_back(read_tensor(t, "output"));
-        }
-        for (const char* scheduler : schedulers) {
-            out.has_scheduler = out.has_scheduler || find(o, scheduler) != nullptr;
-        }
-        if (const Object* sequences = find(o, "sequence_batching")) {
-            read_sequences(*sequences, out);
-        }
-        read_batch_tensors(o, out);
-        out.file = o.value("default_model_filename", "");
-        read_groups(o.value("instance_group", Object::array()), out);
-        refuse_fields(o);
-        out.parameters =
-            read_parameters(parameter_texts(o.value("parameters", Object::object())), out.notes);
-        read_optimization(o.value("optimization", Object::object()), out);
-        if (!o.value("cc_model_filenames", Object::object()).empty()) {
-            out.notes.emplace_back("cc_model_filenames has no effect: one file serves every GPU");
-        }
-        return out;
-    });
+    Json o = parse(json);
+    ModelConfig out;
+    out.json = json;
+    out.name = text_of(o, "name");
+    if (const Json* batch = find(o, "max_batch_size")) {
+        out.max_batch_size = integer(*batch);
+    }
+    for (const Json& t : list_of(o, "input")) {
+        out.inputs.push_back(read_tensor(t, "input"));
+    }
+    for (const Json& t : list_of(o, "output")) {
+        out.outputs.push_back(read_tensor(t, "output"));
+    }
+    for (const char* scheduler : schedulers) {
+        out.has_scheduler = out.has_scheduler || find(o, scheduler) != nullptr;
+    }
+    if (const Json* sequences = find(o, "sequence_batching")) {
+        read_sequences(*sequences, out);
+    }
+    read_batch_tensors(o, out);
+    out.file = text_of(o, "default_model_filename");
+    read_groups(o, out);
+    refuse_fields(o);
+    out.parameters = read_parameters(parameter_texts(o), out.notes);
+    read_optimization(o, out);
+    if (!members_of(o, "cc_model_filenames").empty()) {
+        out.notes.emplace_back("cc_model_filenames has no effect: one file serves every GPU");
+    }
+    return out;
 }
 
 std::optional<std::string> complete_config(const ModelConfig& config, const Engine& engine,
                                            int64_t default_batch) {
-    return with_json([&]() -> std::optional<std::string> {
-        Object o = Object::parse(config.json);
-        int64_t batch = config.max_batch_size;
-        if (batch == 0 && engine.takes_batches() && written_without_rows(config, engine)) {
-            batch = engine.most_rows() > 0 ? engine.most_rows() : default_batch;
+    int64_t batch = config.max_batch_size;
+    if (batch == 0 && engine.takes_batches() && written_without_rows(config, engine)) {
+        batch = engine.most_rows() > 0 ? engine.most_rows() : default_batch;
+    }
+    Json fields; // that are added, or change
+    fields.set("max_batch_size", batch);
+    if (config.inputs.empty()) {
+        fields.set("input", client_tensors(engine.inputs, config, batch > 0));
+    }
+    if (config.outputs.empty()) {
+        fields.set("output", client_tensors(engine.outputs, config, batch > 0));
+    }
+    if (batch > 1 && !config.has_scheduler) {
+        fields.set("dynamic_batching", Json::object());
+    }
+    if (fields.members().size() == 1 && batch == config.max_batch_size) {
+        return std::nullopt;
+    }
+    Json written = parse(config.json);
+    Json out = Json::object();
+    for (const auto& [key, value] : written.members()) {
+        const Json* changed = fields.find(key);
+        out.set(key, changed == nullptr ? value : *changed);
+    }
+    for (const auto& [key, value] : fields.members()) {
+        if (written.find(key) == nullptr) {
+            out.set(key, value);
         }
-        bool changed = batch != config.max_batch_size;
-        o["max_batch_size"] = batch;
-        if (config.inputs.empty()) {
-            o["input"] = client_tensors(engine.inputs, config, batch > 0);
-            changed = true;
-        }
-        if (config.outputs.empty()) {
-            o["output"] = client_tensors(engine.outputs, config, batch > 0);
-            changed = true;
-        }
-        if (batch > 1 && !config.has_scheduler) {
-            o["dynamic_batching"] = Object::object();
-            changed = true;
-        }
-        return changed ? std::optional(o.dump()) : std::nullopt;
-    });
+    }
+    return out.dump();
 }
 
 } // namespace ingot::triton

@@ -3,8 +3,7 @@
 
 #include "base/cpus.h"
 #include "base/file.h"
-
-#include <nlohmann/json.hpp>
+#include "base/json.h"
 
 #include <filesystem>
 
@@ -24,14 +23,17 @@ std::map<std::string, std::string> backend_options(TRITONBACKEND_Model* model) {
     auto* backend = get_from<TRITONBACKEND_Backend*>(TRITONBACKEND_ModelBackend, model);
     std::string text =
         read_json(get_from<TRITONSERVER_Message*>(TRITONBACKEND_BackendConfig, backend));
-    auto o = nlohmann::json::parse(text, nullptr, false);
-    std::map<std::string, std::string> out;
-    if (!o.is_discarded() && o.contains("cmdline")) {
-        for (const auto& [name, value] : o["cmdline"].items()) {
-            out.emplace(name, value.is_string() ? value.get<std::string>() : value.dump());
-        }
-    }
-    return out;
+    return with_place([] { return std::string("the backend's configuration cannot be read"); },
+                      [&] {
+                          std::map<std::string, std::string> out;
+                          Json o = Json::parse(text.empty() ? "{}" : text);
+                          if (const Json* cmdline = o.find("cmdline")) {
+                              for (const auto& [name, value] : cmdline->members()) {
+                                  out.emplace(name, value.get<std::string>());
+                              }
+                          }
+                          return out;
+                      });
 }
 
 bool read_bool(const std::map<std::string, std::string>& options, const char* name) {

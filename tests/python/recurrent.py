@@ -14,7 +14,8 @@ CONTROLS = """
 READY = '\n    ,{ name: "ready" control [{ kind: CONTROL_SEQUENCE_READY bool_false_true: [false, true] }] }'
 ZEROS = 'initial_state: [{ name: "zeros" data_type: TYPE_FP32 dims: [5] zero_data: true }] '
 STRATEGIES = {
-    "direct": "max_batch_size: 3\nsequence_batching {\n  direct { }" + CONTROLS % (READY, "") + "\n}",
+    "direct": "max_batch_size: 3\nsequence_batching {\n  direct { minimum_slot_utilization: 0.5 "
+               "max_queue_delay_microseconds: 2000 }" + CONTROLS % (READY, "") + "\n}",
     "oldest": ("max_batch_size: 4\nsequence_batching {\n  oldest { max_candidate_sequences: 4 "
                "max_queue_delay_microseconds: 2000 }" + CONTROLS % ("", ZEROS) + "\n}"),
 }

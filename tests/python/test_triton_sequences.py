@@ -52,6 +52,8 @@ def test_clients_neither_send_nor_get_what_belongs_to_the_server(server, strateg
     config = server.config(strategy)
     assert [t["name"] for t in config["input"]] == ["x"]
     assert [t["name"] for t in config["output"]] == ["y"]
+    if strategy == "direct":  # a fraction gets through the backend, which adds the tensors
+        assert config["sequence_batching"]["direct"]["minimum_slot_utilization"] == 0.5
 
 
 def test_a_request_without_a_sequence_is_refused(server):

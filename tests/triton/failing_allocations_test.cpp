@@ -10,6 +10,15 @@
 namespace ingot::triton {
 namespace {
 
+/// A configuration with members of every kind.
+const char* const many_fields = R"({"name":"model","version_policy":{"latest":{"num_versions":1}},
+    "dynamic_batching":{"default_queue_policy":{"timeout_action":"REJECT","max_queue_size":4},
+    "priority_queue_policy":{}},"instance_group":[{"name":"a","kind":"KIND_CPU","count":1,
+    "gpus":[],"passive":false,"profile":[]}],"optimization":{"graph":{"level":1},
+    "execution_accelerators":{"gpu_execution_accelerator":[{"name":"tensorrt","parameters":
+    {"precision_mode":"FP32"}}]}},"parameters":{"buckets":{"string_value":"1,2,4"}},
+    "model_warmup":[{"name":"w","batch_size":1,"minimum_slot_utilization":0.5}]})";
+
 /// Three requests in one call, during which the n-th allocation fails. Returns whether there was
 /// such a one.
 bool run_with_failure(Scene& scene, int64_t n) {
@@ -113,6 +122,50 @@ TEST_P(TritonFailingAllocations, EachWhileInstancesAreMade) {
     }
     EXPECT_GT(n, 50);
     load_with_failure(engine, kind_, 0);
+}
+
+/// A model is loaded while the n-th allocation fails: its configuration is read and completed, its
+/// engine is loaded. The server holds what it held before, or the model.
+bool configure_with_failure(const std::string& engine, TRITONSERVER_InstanceGroupKind kind,
+                            int64_t n, int& refused) {
+    Alive before;
+    bool reached = false;
+    {
+        Scene scene(engine, many_fields);
+        scene.kind = kind;
+        EXPECT_EQ(scene.start_backend(), "");
+        fail_allocation(n);
+        TRITONSERVER_Error* error = TRITONBACKEND_ModelInitialize(&scene.model);
+        reached = allocation_failed();
+        fail_allocation(0);
+        std::string text = text_of(error);
+        if (text.empty()) {
+            EXPECT_NE(scene.model.config.find(R"("minimum_slot_utilization":"0.5")"),
+                      std::string::npos);
+            EXPECT_NE(scene.model.config.find(R"("name":"twice")"), std::string::npos);
+        } else {
+            ++refused;
+            EXPECT_EQ(scene.model.state, nullptr) << n;
+            EXPECT_EQ(text_of(TRITONBACKEND_ModelInitialize(&scene.model)), "") << n;
+        }
+        EXPECT_EQ(scene.start_instances(1), "") << n;
+        EXPECT_FALSE(run_with_failure(scene, 0));
+        scene.stop();
+    }
+    EXPECT_TRUE(Alive() == before) << "allocation " << n;
+    return reached;
+}
+
+TEST_P(TritonFailingAllocations, EachWhileAModelIsLoaded) {
+    std::string engine = row_engine(4);
+    int refused = 0;
+    configure_with_failure(engine, kind_, 0, refused);
+    EXPECT_EQ(refused, 0);
+    int64_t n = 1;
+    while (configure_with_failure(engine, kind_, n, refused)) {
+        ++n;
+    }
+    EXPECT_GT(refused, 50);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, TritonFailingAllocations, testing::Bool(), [](const auto& p) {
