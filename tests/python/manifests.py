@@ -28,3 +28,11 @@ def render(name):
     if found is None or int(found.group(1)) < 5:
         pytest.skip("kubectl has no Kustomize 5: the manifests of deploy/kubernetes were NOT rendered")
     return list(yaml.safe_load_all(_text(name)))
+
+
+def headers_of(route):
+    """The headers that a gateway sets in requests by each rule of an HTTPRoute."""
+    found = [{one["name"]: one["value"] for part in rule.get("filters", []) if part["type"] == "RequestHeaderModifier"
+              for one in part["requestHeaderModifier"]["set"]} for rule in route["spec"]["rules"]]
+    assert all(one == found[0] for one in found)
+    return found[0]

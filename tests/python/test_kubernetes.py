@@ -103,6 +103,7 @@ def test_selectors_ports_and_names_refer_to_what_is_there(name):
         assert one["spec"]["scaleTargetRef"]["name"] in deployments
         assert "replicas" not in deployments[one["spec"]["scaleTargetRef"]["name"]]["spec"]
     for one in named(objects, "HTTPRoute"):
+        assert manifests.headers_of(one) == {"Content-Type": "application/octet-stream"}
         backends = one["spec"]["rules"][0]["backendRefs"]
         assert {backend["name"] for backend in backends} == set(services)
         assert sum(backend["weight"] for backend in backends) == 100

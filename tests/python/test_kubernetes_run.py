@@ -126,6 +126,18 @@ def test_the_pod_serves_without_root_and_closes_what_is_no_inference(start):
     assert pod.restarts == 0
 
 
+def test_a_large_form_ends_no_pod_behind_the_route(start):
+    """As a gateway sends it that obeys the HTTPRoute; the server alone ends at it."""
+    route, = [one for one in manifests.render("overlays/gpu") if one["kind"] == "HTTPRoute"]
+    sent = {"Content-Type": "application/x-www-form-urlencoded"} | manifests.headers_of(route)
+    pod = start()
+    server = triton_server.Server(tempfile.mkdtemp())
+    with pytest.raises(triton_server.Refused) as refused:
+        server.call("/v2/models/digits/infer", b"a=1&" * (5 << 18), sent, port=pod.http)
+    assert (refused.value.status, refused.value.text) == (500, "failed to parse the request JSON buffer: Invalid value. at 0")
+    assert classify(pod.http) == 1 and pod.restarts == 0
+
+
 def test_a_container_that_ends_is_started_again(start):
     pod = start()
     pod.process.send_signal(signal.SIGKILL)
