@@ -5,6 +5,7 @@ import http.server
 import json
 import re
 import socket
+import subprocess
 import threading
 import time
 
@@ -91,6 +92,38 @@ def test_a_full_queue_refuses(server, models):
     assert all(status == 503 and "Exceeds maximum queue size" in text for status, text in refused), refused
     for count, y in answers:
         np.testing.assert_array_equal(y, 2 * rows(count))
+
+
+CANCELLING = """
+import queue, sys
+import numpy as np
+from tritonclient import grpc
+client, errors = grpc.InferenceServerClient(sys.argv[1]), queue.Queue()
+x = grpc.InferInput("x", [1, 4], "FP32")
+x.set_data_from_numpy(np.ones((1, 4), np.float32))
+call = client.async_infer("cancelled", [x], lambda result, error: errors.put(error))
+sys.stdin.readline()  # it is in the queue
+call.cancel()
+print(errors.get(timeout=60).status())
+"""
+
+
+def test_a_cancelled_request_is_not_run(server, models):
+    server.add("cancelled", models["double"], "max_batch_size: 8\n" + CPU +
+               "dynamic_batching { preferred_batch_size: [8] max_queue_delay_microseconds: 3000000 }\n",
+               file_name="model.onnx")
+    server.load("cancelled")
+    with subprocess.Popen([triton_server.CLIENT_PYTHON, "-c", CANCELLING, f"127.0.0.1:{server.grpc}"], text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as client:
+        pending = r'nv_inference_pending_request_count\{model="cancelled",version="1"\} 1'
+        end = time.monotonic() + 60
+        while not re.search(pending, server.metrics()) and time.monotonic() < end:
+            time.sleep(0.01)
+        assert client.communicate("1\n", timeout=60)[0].strip() == "StatusCode.CANCELLED"
+    np.testing.assert_array_equal(server.infer("cancelled", {"x": rows(2)})["y"], 2 * rows(2))
+    said = server.metrics()
+    assert 'ingot_runs{model="cancelled",version="1"} 1' in said
+    assert 'ingot_padded_rows{model="cancelled",version="1"} 0' in said  # with the other's row one would be added
 
 
 def test_a_request_of_high_priority_overtakes(server, models):
