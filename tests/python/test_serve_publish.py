@@ -5,6 +5,7 @@ import platform
 import re
 import shutil
 import subprocess
+import sys
 
 import numpy as np
 import onnx
@@ -17,6 +18,9 @@ import serving
 import triton_server
 from serving import DIGITS, publish, publish_fails
 from serving_models import FLOAT, scaled
+
+sys.path.insert(0, str(ingot_command.REPOSITORY / "tests" / "data"))
+import make_engines  # noqa: E402
 
 
 @pytest.fixture
@@ -142,7 +146,7 @@ def test_the_configuration_of_somebody_else_stays(digits_engine, repository):
 
 @pytest.mark.parametrize("kind, text", [
     ("truncated", "it is truncated, copy it again"), ("damaged", "damaged"),
-    ("foreign", ""), ("empty", "")])
+    ("foreign", ""), ("empty", ""), ("newer", "engine format 99"), ("older", "engine format 0")])
 def test_broken_and_foreign_engines_are_refused(digits_engine, repository, tmp_path, kind, text):
     publish(digits_engine, repository, "digits")
     before = files(repository)
@@ -150,6 +154,7 @@ def test_broken_and_foreign_engines_are_refused(digits_engine, repository, tmp_p
     broken = tmp_path / "broken.engine"
     broken.write_bytes({"truncated": data[:len(data) // 2], "empty": b"",
                         "damaged": data[:9000] + bytes([data[9000] ^ 1]) + data[9001:],
+                        "newer": data[:8] + bytes([99]) + data[9:], "older": data[:8] + bytes([0]) + data[9:],
                         "foreign": b"ftrt" + bytes(range(256)) * 40}[kind])
     code, error = publish_fails(broken, repository, "digits", "--allow-changed-interface")
     assert code == 1 and "broken.engine" in error and text in error
@@ -157,6 +162,13 @@ def test_broken_and_foreign_engines_are_refused(digits_engine, repository, tmp_p
     assert sorted(p.name for p in repository.parent.iterdir()) == ["models"]
     publish_fails(broken, repository, "new_model")
     assert sorted(p.name for p in repository.iterdir()) == ["digits"]
+
+
+@pytest.mark.parametrize("kind", ["plain", "half", "profiles"])
+def test_engines_of_released_formats_are_published(repository, kind):
+    engine = make_engines.FOLDER / f"format1_{kind}.engine"
+    publish(engine, repository, kind)
+    assert (repository / kind / "1" / "model.engine").read_bytes() == engine.read_bytes()
 
 
 def test_a_model_that_fails_in_its_run_is_not_published(repository, tmp_path):
