@@ -249,6 +249,7 @@ def test_clients_that_vanish_leave_nothing(server):
             # Cut inside the head, inside the body, or after all of it, without reading the answer.
             client.sendall(whole[:(40, len(whole) - 20, len(whole))[number % 3]])
     np.testing.assert_array_equal(server.infer("double", {"x": rows(3)})["y"], 2 * rows(3))
+    print(f"{VANISHING} more clients that vanish: {resident_kib(server) - before} KiB")
     assert resident_kib(server) < before + 8 * 1024
 
 
