@@ -85,7 +85,7 @@ struct TRITONBACKEND_Input {
     TRITONSERVER_DataType type = TRITONSERVER_TYPE_FP32;
     std::vector<int64_t> shape;
     std::vector<std::vector<char>> buffers;
-    std::vector<std::pair<const void*, size_t>> gpu_buffers; // instead, for memory of a GPU
+    std::vector<std::pair<const void*, size_t>> gpu_buffers; // instead, of a GPU or pinned
     TRITONSERVER_MemoryType memory = TRITONSERVER_MEMORY_CPU;
 };
 struct TRITONBACKEND_Output {
@@ -94,7 +94,7 @@ struct TRITONBACKEND_Output {
     std::vector<int64_t> shape;
     std::vector<char> bytes;
     TRITONSERVER_MemoryType memory = TRITONSERVER_MEMORY_CPU;
-    void* gpu_buffer = nullptr; // instead of bytes, for memory of a GPU
+    void* gpu_buffer = nullptr; // instead of bytes, of a GPU or pinned
 };
 struct TRITONBACKEND_Response {
     TRITONBACKEND_Request* request;
@@ -135,7 +135,7 @@ struct FakeHost {
     std::vector<std::string> log;              // "W text"
     std::map<std::string, double> values;      // of metrics
     std::set<std::string> labelled;            // keys of metrics that are alive
-    std::function<void*(size_t)> gpu_allocate; // for outputs that are wanted in memory of a GPU
+    std::function<void*(size_t)> gpu_allocate; // for outputs that are wanted there
 
     static FakeHost& get();
     /// Back to the beginning, but for what is alive.

@@ -106,7 +106,7 @@ TRITONSERVER_Error* TRITONBACKEND_OutputBuffer(TRITONBACKEND_Output* output, voi
                                                TRITONSERVER_MemoryType* memory, int64_t* id) {
     PLANTED()
     *memory = output->memory; // whatever was wished for
-    if (output->memory == TRITONSERVER_MEMORY_GPU) {
+    if (output->memory != TRITONSERVER_MEMORY_CPU) {
         *buffer = output->gpu_buffer = FakeHost::get().gpu_allocate(bytes);
     } else {
         output->bytes.assign(bytes, '\xCB');

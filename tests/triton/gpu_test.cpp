@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <cstring>
 #include <fstream>
 
 namespace ingot::triton {
@@ -81,6 +82,43 @@ TEST_F(TritonOnAGpu, InputsAndOutputsStayInItsMemory) {
     expect_right(*half);
     EXPECT_EQ(scene.instances[0]->batches, 1U);
     FakeHost::get().gpu_allocate = nullptr;
+}
+
+// The simulated GPU takes stream-ordered copies from and to pinned memory, and no others.
+TEST_F(TritonOnAGpu, InputsAndOutputsMayBeInPinnedMemory) {
+    Scene scene(row_engine(8));
+    ASSERT_EQ(start(scene), "");
+    std::shared_ptr<DeviceMemory> gpu = memory(scene);
+    std::vector<void*> pinned;
+    auto allocate = [&](size_t bytes) {
+        pinned.push_back(gpu->allocate_pinned(bytes));
+        return pinned.back();
+    };
+    FakeHost::get().gpu_allocate = allocate;
+    auto there = row_request(3, 3);
+    for (const std::vector<char>& b : there->inputs[0].buffers) {
+        void* copy = allocate(b.size());
+        std::memcpy(copy, b.data(), b.size());
+        there->inputs[0].gpu_buffers.emplace_back(copy, b.size());
+    }
+    there->inputs[0].memory = TRITONSERVER_MEMORY_CPU_PINNED;
+    there->output_memory = TRITONSERVER_MEMORY_CPU_PINNED;
+    auto here = row_request(2, 4);
+    ASSERT_EQ(scene.execute({here.get(), there.get()}), "");
+    ASSERT_FALSE(there->answered_error) << there->text;
+    for (auto& [name, output] : there->results) {
+        ASSERT_EQ(output.memory, TRITONSERVER_MEMORY_CPU_PINNED) << name;
+        const char* data = static_cast<const char*>(output.gpu_buffer);
+        size_t columns = static_cast<size_t>(output.shape.at(1));
+        output.bytes.assign(data, data + 3 * columns * sizeof(float));
+    }
+    expect_right(*here);
+    expect_right(*there);
+    EXPECT_EQ(scene.instances[0]->batches, 1U);
+    FakeHost::get().gpu_allocate = nullptr;
+    for (void* memory : pinned) {
+        gpu->release_pinned(memory);
+    }
 }
 
 /// Cuts a request's input into pieces of odd sizes, as large bodies come.
