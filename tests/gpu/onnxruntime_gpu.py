@@ -148,15 +148,18 @@ def check_graphs(device, name):
 
 
 def check_idle_sessions(device, name):
-    """Bytes of device memory that one session holds, and four of the same model, after a run each."""
+    """Bytes of device memory that one session holds, and four of the same model, after a run each: the
+    weights are there once."""
     feeds = MODELS[name].make_inputs(MODELS[name].checks[0])
-    before, report, kept = free_bytes(), {}, []
-    for count in range(1, 5):
-        kept.append(session(device, model_file(name)))
+    before, taken, kept, path = free_bytes(), [], [], model_file(name)
+    for _ in range(4):
+        kept.append(session(device, path))
         kept[-1].run(None, feeds)
         now = free_bytes()
-        report[f"{count} sessions"] = None if now is None else before - now
-    return True, report
+        taken.append(None if now is None else before - now)
+    weights = path.with_suffix(".data").stat().st_size
+    good = None in taken or taken[-1] - taken[0] < weights
+    return good, {"weights": weights} | {f"{i + 1} sessions": t for i, t in enumerate(taken)}
 
 
 def check_memory(device, name, sessions):
