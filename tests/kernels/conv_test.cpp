@@ -164,6 +164,35 @@ TEST(Conv, WindowsTwoApart) {
     EXPECT_EQ(expect_family(conv_graph(c), options).tactic, options.tactic);
 }
 
+TEST(Conv, WindowsTwoApartInPartOfAConcatenation) {
+    Graph g;
+    unsigned seed = 1;
+    auto conv = [&](Value x, const Shape& w, int64_t stride) {
+        ops::Conv a;
+        a.strides = {stride, stride};
+        a.dilations = {1, 1};
+        a.low = to_dims({w[2] / 2, w[2] / 2});
+        a.high = a.low;
+        a.dtype = DType::F16;
+        return ops::conv(g, a, x,
+                         ops::constant(g, random_elements(DType::F16, w, seed++, -0.2, 0.2)));
+    };
+    Value x = g.add_input("x", parse_type("f16[2,64,10,14]"));
+    Value first = conv(x, {16, 64, 1, 1}, 1);
+    Value second = conv(x, {64, 64, 1, 1}, 1); // behind the 16 channels of the first
+    g.add_output("whole", conv(ops::concat(g, std::array{first, second}, 1), {8, 80, 1, 1}, 1));
+    g.add_output("y", conv(second, {24, 64, 3, 3}, 2));
+    for (std::string_view tactic : {"conv_wgmma_64x64_s1", "conv_wgmma_128x128_r2_s1"}) {
+        BackendRun run = expect_backend(g, {.tactic = std::string(tactic), .tolerance = 6e-3});
+        auto convs = std::count_if(
+            run.implementations.begin(), run.implementations.end(),
+            [&](const std::string& name) { return name.find(tactic) != std::string::npos; });
+        EXPECT_EQ(convs, 4) << tactic;
+        // That of x; the two of results are one.
+        EXPECT_EQ(std::count(run.kernels.begin(), run.kernels.end(), "copy"), 1);
+    }
+}
+
 TEST(Conv, SingleByWgmmaAsTf32) {
     FamilyOptions rounded;
     rounded.tolerance = 2e-3;

@@ -36,7 +36,7 @@ struct Patch {
     i64 tiles[3], size[3], out[3], kernel[2], dilation[2], first[2];
     i64 channel_steps;     // of SLAB_K, in a group
     i64 channels, results; // of a group
-    i64 all_channels;      // of x
+    i64 column_step;       // elements of x between columns
 };
 /// Loads of one operand, step after step.
 struct Slabs {
@@ -64,7 +64,7 @@ struct Slabs {
         int x = s * (int)p.dilation[0] + (int)p.first[0],
             y = r * (int)p.dilation[1] + (int)p.first[1];
 #if CONV == 2
-        tma_load5(to, map, c + (x & 1) * (int)p.all_channels, at[0] + (x >> 1), y & 1,
+        tma_load5(to, map, c + (x & 1) * (int)p.column_step, at[0] + (x >> 1), y & 1,
                   at[1] + (y >> 1), at[2], bar);
 #else
         tma_load4(to, map, c, at[0] + x, at[1] + y, at[2], bar);

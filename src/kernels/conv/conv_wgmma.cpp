@@ -19,7 +19,7 @@ struct PatchArg {
     std::array<int64_t, 2> kernel, dilation, first;
     int64_t channel_steps = 0;
     int64_t channels = 0, results = 0; // of a group
-    int64_t all_channels = 0;
+    int64_t column_step = 0;
 
     int64_t count() const { return tiles[0] * tiles[1] * tiles[2]; }
 };
@@ -57,7 +57,7 @@ PatchArg patch_of(const ConvShape& s, int64_t rows) {
     p.channel_steps = div_up(w.channels, slab_elements(s.x.dtype));
     p.channels = w.channels;
     p.results = s.results / s.groups;
-    p.all_channels = w.channels * s.groups;
+    p.column_step = w.step[2];
     return p;
 }
 
@@ -66,7 +66,7 @@ bool in_pairs(const ConvShape& s) {
     const WindowArg& w = s.window;
     return w.stride[1] == 2 && w.stride[2] == 2 && s.taps() > 1 && w.in[1] % 2 == 0 &&
            w.in[2] % 2 == 0 && w.channels % slab_elements(s.x.dtype) == 0 &&
-           w.step[2] == w.channels * s.groups;
+           w.step[2] >= w.channels * s.groups;
 }
 
 bool runs(const ConvShape& s, const Arch& arch, bool tf32) {
@@ -100,14 +100,15 @@ TensorMap input_map(const ConvShape& s, const PatchArg& p) {
     const WindowArg& w = s.window;
     DType type = s.x.dtype;
     TensorMap m = wgmma_map(type, 4);
+    int64_t channels = w.channels * s.groups;
     if (in_pairs(s)) {
         auto size = [](int64_t v) { return static_cast<uint64_t>(v); };
         auto box = [](int64_t v) { return static_cast<uint32_t>(v); };
         m.rank = 5;
-        m.sizes = {size(2 * p.all_channels), size(w.in[2] / 2), 2, size(w.in[1] / 2),
+        m.sizes = {size(p.column_step + channels), size(w.in[2] / 2), 2, size(w.in[1] / 2),
                    size(s.images)};
         int64_t element = bit_width(type) / 8;
-        m.strides = {size(2 * element * p.all_channels), size(element * w.step[1]),
+        m.strides = {size(2 * element * p.column_step), size(element * w.step[1]),
                      size(2 * element * w.step[1]),
                      bytes_of_stride(type, w.step_n, s.images, w.in[1] * w.step[1])};
         m.box = {m.box[0], box(p.size[0]), 1, box(p.size[1]), box(p.size[2])};
@@ -115,11 +116,11 @@ TensorMap input_map(const ConvShape& s, const PatchArg& p) {
     }
     int64_t width = w.stride[2] == 1 ? w.in[2] : w.out[2];
     int64_t height = w.stride[1] == 1 ? w.in[1] : w.out[1];
-    m.sizes = {static_cast<uint64_t>(p.all_channels), static_cast<uint64_t>(width),
+    m.sizes = {static_cast<uint64_t>(channels), static_cast<uint64_t>(width),
                static_cast<uint64_t>(height), static_cast<uint64_t>(s.images), 1};
-    m.strides = {bytes_of_stride(type, w.step[2] * w.stride[2], width, p.all_channels),
-                 bytes_of_stride(type, w.step[1] * w.stride[1], height, p.all_channels),
-                 bytes_of_stride(type, w.step_n, s.images, p.all_channels), 16};
+    m.strides = {bytes_of_stride(type, w.step[2] * w.stride[2], width, channels),
+                 bytes_of_stride(type, w.step[1] * w.stride[1], height, channels),
+                 bytes_of_stride(type, w.step_n, s.images, channels), 16};
     m.box = {m.box[0], static_cast<uint32_t>(p.size[0]), static_cast<uint32_t>(p.size[1]),
              static_cast<uint32_t>(p.size[2]), 1};
     return m;
@@ -296,7 +297,7 @@ Emitted emit_wgmma_conv(const ConvShape& shape, const Arch& arch, const ConvWgmm
     for (const auto* a : {&p.kernel, &p.dilation, &p.first}) {
         words.insert(words.end(), a->begin(), a->end());
     }
-    words.insert(words.end(), {p.channel_steps, p.channels, p.results, p.all_channels});
+    words.insert(words.end(), {p.channel_steps, p.channels, p.results, p.column_step});
     add_words(l.args, words);
     add_geometry(l.args, c);
     add_operands(l.args, c);
