@@ -142,7 +142,8 @@ TEST(Conv, PatchesStoredByTma) {
                     .low = {0, 0},
                     .high = {0, 0}};
     FamilyOptions options;
-    for (const char* tactic : {"conv_wgmma_128x160_turns", "conv_wgmma_128x192_turns"}) {
+    for (const char* tactic :
+         {"conv_wgmma_128x160_turns", "conv_wgmma_128x192_turns", "conv_wgmma_192x128_turns"}) {
         options.tactic = tactic;
         options.orders = {{0, 2, 3, 1}, {0, 2, 3, 1}, {0, 1, 2}, {0, 2, 3, 1}};
         EXPECT_TRUE(expect_family(with_residual(c), options).tactic.starts_with(tactic));

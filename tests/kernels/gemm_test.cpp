@@ -98,7 +98,7 @@ TEST(Gemm, ManyStagesAndTiles) {
 
 /// Tiles stored by TMA.
 constexpr const char* staying[] = {"wgmma_128x128_turns", "wgmma_128x160_turns",
-                                   "wgmma_128x192_turns"};
+                                   "wgmma_128x192_turns", "wgmma_192x128_turns"};
 
 TEST(Gemm, TilesStoredByTma) {
     FamilyOptions options;
@@ -329,6 +329,8 @@ TEST(Gemm, EpiloguesOfTilesStoredByTmaAreRepeatedWhereTheyAreShort) {
     EXPECT_EQ(repeated(bias, ExprOp::Max, "wgmma_128x192_turns"), '2');
     EXPECT_EQ(repeated(whole, ExprOp::Tanh, "wgmma_128x192_turns"), '1');
     EXPECT_EQ(repeated(whole, ExprOp::Tanh, "wgmma_128x128_turns"), '0');
+    EXPECT_EQ(repeated(bias, ExprOp::Max, "wgmma_192x128_turns"), '2');
+    EXPECT_EQ(repeated(whole, ExprOp::Tanh, "wgmma_192x128_turns"), '0');
 }
 
 TEST(Gemm, BiasPerRowAndScalar) {
@@ -433,6 +435,7 @@ TEST(Gemm, PrefersTheRightTactic) {
     // Measured, in one wave and in several.
     EXPECT_EQ(best({4096, 768, 3072}, 90), "wgmma_128x192_turns_s1");
     EXPECT_EQ(best({6304, 2304, 768}, 90), "wgmma_128x128_turns_s1");
+    EXPECT_EQ(best({6304, 3072, 768}, 90), "wgmma_192x128_turns_s1");
     EXPECT_TRUE(best({4096, 4096, 4096}, 80).starts_with("mma_128x128"));
     EXPECT_TRUE(best({1, 4096, 4096}, 90).starts_with("gemv"));
     // Few tiles and a long depth: split.

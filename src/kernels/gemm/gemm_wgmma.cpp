@@ -196,8 +196,9 @@ void add_merged_tactics(std::vector<Tactic>& out, const Contraction& c, const Op
     for (const Tactic& t : all) {
         const auto& w = *t.as<GemmWgmma>();
         const WgmmaTile& tile = w.form();
-        // Others have no threads for the factors.
-        if (tile.persistent || (!tile.ping_pong && tile.resident == 0)) {
+        // Others have no threads for the factors: a lane of a persistent block has one.
+        bool lanes = tile.persistent && tile.blocks <= 2;
+        if (lanes || (!tile.ping_pong && tile.resident == 0)) {
             out.push_back(make_tactic(GemmMerged{w}, t.cost_us + scale_us));
         }
     }
