@@ -110,9 +110,31 @@ TEST(Glu, EveryTactic) {
         sweep(unit({.extents = {70, 40, 136}, .gate = Gate::Gelu, .second = true, .bias = true}));
     for (std::string_view prefix :
          {"wgmma_64x64", "wgmma_64x48", "wgmma_128x144", "wgmma_128x128_r2", "wgmma_256x160",
-          "wgmma_128x160_pp", "mma_64x64", "mma_128x128", "mma_16x64", "simt"}) {
+          "wgmma_128x160_pp", "wgmma_128x128_turns", "mma_64x64", "mma_128x128", "mma_16x64",
+          "simt"}) {
         EXPECT_TRUE(ran(names, prefix)) << prefix;
     }
+}
+
+TEST(Glu, TilesStoredByTma) {
+    constexpr const char* tactic = "wgmma_128x128_turns_s1";
+    expect_tactics(unit({.extents = {300, 208, 328},
+                         .gate = Gate::Gelu,
+                         .second = true,
+                         .bias = true,
+                         .operands = {"f16[300,208]"}}),
+                   {tactic});
+    expect_tactics(unit({.extents = {65, 24, 72},
+                         .type = DType::BF16,
+                         .result = DType::BF16,
+                         .stored = DType::BF16,
+                         .operands = {"bf16[24]", "f32[]"}}),
+                   {tactic});
+    // More tiles than SMs have warpgroups.
+    expect_tactics(unit({.extents = {130, 8712, 8}, .gate = Gate::Relu}), {tactic});
+    // TMA has no axis left for a batch, and stores no pieces of 8 bytes.
+    EXPECT_FALSE(ran(tactic_names(unit({.extents = {70, 40, 136}, .batch = 2}), {}), tactic));
+    EXPECT_FALSE(ran(tactic_names(unit({.extents = {70, 44, 136}}), {}), tactic));
 }
 
 TEST(Glu, OddExtents) {

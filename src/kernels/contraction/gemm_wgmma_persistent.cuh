@@ -10,16 +10,37 @@
 // TMA loads it into the panel ahead of time, and the result replaces it there. MOMENTS: those of
 // the rounded results are stored too. MERGED: sums are multiplied by the factors of their rows of
 // A. REPEATED: the epilogue stands in the text once (0), for each block of 64 rows (1), or for each
-// chunk of their columns too (2).
+// chunk of their columns too (2). PAIRED: a result is made of the sums of two columns, one of each
+// half of B.
 constexpr int buffers = 2;
-constexpr int panels = (BN + 63) / 64;
+constexpr int sums_of_result = PAIRED ? 2 : 1;
+constexpr int results = BN / sums_of_result; // columns of a tile
+constexpr int panels = (results + 63) / 64;
 // Columns that a warp converts at a time: fewer where sums leave few registers.
 constexpr int wide = MB * BN < 384 ? 32 : 16, chunks = BN / wide;
+constexpr int wide_results = wide / sums_of_result;
 constexpr int panel_bytes = tile_m * 128;
 constexpr int panel_at = ST * stage_bytes;
 constexpr int bar_at = panel_at + 2 * buffers * panel_bytes;
-static_assert(PING_PONG && NC == 2 && BN % 32 == 0 && K_BLOCKS == 1 && TAIL == (BN % 64 != 0),
+static_assert(PING_PONG && NC == 2 && results % 32 == 0 && K_BLOCKS == 1 &&
+                  TAIL == (results % 64 != 0),
               "two warpgroups, whole panels but for the last");
+static_assert(wide_results >= 16, "a matrix of 16 x 16 is stored at a time");
+
+#if PAIRED
+/// Columns of 8 results in the order first half and second half of 0, 2, 4, 6, then of 1, 3, 5, 7:
+/// a thread, which has two adjacent columns of each 8, gets the sums of two adjacent results.
+struct LoadPairs {
+    const TensorMap* map;
+    int eighth;
+    DEVICE LoadPairs(const TensorMap* map_, const Place& at, int, i32, const Patch&)
+        : map(map_), eighth((int)at.n0 / 16) {}
+    DEVICE void operator()(u32 to, int k, u32 bar) {
+        tma_load5(to, map, k * SLAB_K, 0, 0, 0, eighth, bar);
+    }
+};
+#define LoadB LoadPairs
+#endif
 
 /// Maps of a matrix that is read or written by panels; `tail` is the last panel's where TAIL.
 struct PanelMaps {
@@ -57,7 +78,7 @@ struct PanelPlace {
     DEVICE PanelPlace(u32 use, const Tiles& tiles, const Geometry& g, const Patch& p) {
         panel = (int)(use % panels);
         Place tile = place_of(tiles.first + use / panels * tiles.step, g, p);
-        at[0] = (int)tile.n0 + panel * 64;
+        at[0] = (int)tile.n0 / sums_of_result + panel * 64;
 #if CONV
         at[1] = tile.row_of.at[0], at[2] = tile.row_of.at[1], at[3] = tile.row_of.at[2];
 #else
@@ -183,11 +204,11 @@ DEVICE void send_moments(const u32* pairs, i64 row, int n, u32 batch, int lane,
 #endif
 
 struct ChunkColumns {
-    Columns of[wide / 8];
+    Columns of[wide_results / 8];
     DEVICE void read(int n, const Geometry& g EPI_PARAMS) {
 #pragma unroll
-        for (int j = 0; j < wide / 8; j++)
-            if (n + j * 8 < (int)g.n)
+        for (int j = 0; j < wide_results / 8; j++)
+            if (n + j * 8 < (int)g.n / sums_of_result)
                 read_columns(of[j], n + j * 8 EPI_PASS);
     }
 };
@@ -200,6 +221,18 @@ struct ChunkPlace {
     int column;      // of the result
 };
 
+/// Two adjacent results of 16 rows and 16 columns: j & 1 lower rows, j & 2 right columns.
+DEVICE u32 two_results(const float* d, int j, const ChunkColumns& columns, int s,
+                       u32 other EPI_PARAMS) {
+    const Columns& x = columns.of[s * 2 + j / 2];
+    d += s * 8 * sums_of_result;
+#if PAIRED
+    d += j / 2 * 8 + j % 2 * 2;
+    return epilogue_pair(d[0], d[1], d[4], d[5], x, other EPI_PASS);
+#else
+    return epilogue_pair(d[j * 2], d[j * 2 + 1], x, other EPI_PASS);
+#endif
+}
 /// Stores a warp's 16 rows of block i in a chunk of columns.
 DEVICE void store_rows(float* d, const ChunkColumns& columns, const ChunkPlace& to, int i,
                        const Place& place, float factor, int warp, int lane,
@@ -217,15 +250,14 @@ DEVICE void store_rows(float* d, const ChunkColumns& columns, const ChunkPlace& 
     u32 rows[2][4]; // of pairs of columns
 #endif
 #pragma unroll
-    for (int s = 0; s < wide / 16; s++) {
+    for (int s = 0; s < wide_results / 16; s++) {
         u32 at = to.at + i * to.block + ((to.chunk + s * 2) ^ to.turn) * 16;
         u32 other[4] = {}, r[4];
         if (FULL)
             ldmatrix4(other, at);
 #pragma unroll
         for (int j = 0; j < 4; j++)
-            r[j] = epilogue_pair(d[s * 8 + j * 2], d[s * 8 + j * 2 + 1], columns.of[s * 2 + j / 2],
-                                 other[j] EPI_PASS);
+            r[j] = two_results(d, j, columns, s, other[j] EPI_PASS);
         stmatrix4(at, r[0], r[1], r[2], r[3]);
 #if MOMENTS
 #pragma unroll
@@ -245,7 +277,7 @@ DEVICE void store_rows(float* d, const ChunkColumns& columns, const ChunkPlace& 
 /// counts panels.
 DEVICE void epilogue_of_tile(const Sums& sums, u32 memory, u32 ends, u32 use, const Place& place,
                              float factor, int warp, int lane, const Geometry& g EPI_PARAMS) {
-    int n0 = (int)place.n0;
+    int n0 = (int)place.n0 / sums_of_result;
     // Rows 0..7 of 16, then the others, of 8 columns; the same of the next 8: as matrices come.
     int row = warp * 16 + (lane & 15), side = lane >> 4;
     int n = n0 + (lane & 3) * 2;
@@ -256,19 +288,19 @@ DEVICE void epilogue_of_tile(const Sums& sums, u32 memory, u32 ends, u32 use, co
     constexpr int chunks_at_once = REPEATED > 1 ? chunks : 1;
 #pragma unroll chunks_at_once
     for (int c = 0; c < chunks; c++) {
-        int panel = c * wide / 64, inside = c * wide % 64;
+        int panel = c * wide_results / 64, inside = c * wide_results % 64;
         u32 q = use + (u32)panel, bar = ready_of(ends, q);
         ChunkColumns columns = ahead;
         if (!early)
-            columns.read(n + c * wide, g EPI_PASS);
+            columns.read(n + c * wide_results, g EPI_PASS);
         else if (c + 1 < chunks)
-            ahead.read(n + (c + 1) * wide, g EPI_PASS);
+            ahead.read(n + (c + 1) * wide_results, g EPI_PASS);
         if (inside == 0)
             mbar_wait(bar, q / buffers & 1);
         bool tail = TAIL && panel == panels - 1;
         ChunkPlace to = {memory + q % buffers * panel_bytes + row * (tail ? 64 : 128),
                          tail ? 64 * 64 : 64 * 128, inside / 8 + side, tail ? 0 : lane & 7,
-                         n0 + c * wide};
+                         n0 + c * wide_results};
 #pragma unroll 1
         for (int first = 0; first < MB; first += rows_at_once) {
             float d[rows_at_once][wide / 2];
@@ -277,7 +309,7 @@ DEVICE void epilogue_of_tile(const Sums& sums, u32 memory, u32 ends, u32 use, co
             for (int i = 0; i < rows_at_once; i++)
                 store_rows(d[i], columns, to, first + i, place, factor, warp, lane, g EPI_PASS);
         }
-        if (inside + wide == 64 || c == chunks - 1) {
+        if (inside + wide_results == 64 || c == chunks - 1) {
             async_fence();
             sync_warp();
             if (lane == 0)

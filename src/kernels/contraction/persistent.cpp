@@ -53,7 +53,10 @@ bool in_rows(const Contraction& c, size_t v, const Operand& o) {
 
 PersistentEpilogue persistent_epilogue(const Contraction& c) {
     PersistentEpilogue s;
-    if (c.paired() || c.columns.rank() != 1 || c.n() % 8 != 0 || !is_half(c.a.dtype) ||
+    auto sums = static_cast<int64_t>(c.epilogue.sums);
+    // TMA walks pairs of columns by all of its axes.
+    bool walked = !c.paired() || c.batches() == 1;
+    if (!walked || c.columns.rank() != sums || c.n() % (8 * sums) != 0 || !is_half(c.a.dtype) ||
         !in_rows(c, 0, c.out)) {
         return s;
     }
@@ -98,15 +101,18 @@ std::string persistent_text(const Contraction& c, const PersistentEpilogue& s) {
         first += str(", x.e", i, ".v[0]");
         second += str(", x.e", i, ".v[1]");
     }
+    bool two = f.sums == 2;
+    std::string_view params = two ? "ACC a, ACC c, ACC b, ACC d" : "ACC a, ACC b";
+    std::string_view left = two ? "a, c" : "a";
+    std::string_view right = two ? "b, d" : "b";
     std::string_view pack = f.type == DType::F16 ? "pack_f16" : "pack_bf16";
     return str(value_text(f, true), "struct Columns {\n", fields,
                "};\nDEVICE void read_columns(Columns& x, i64 column EPI_PARAMS) {\n(void)x, "
                "(void)column;\n",
-               reads,
-               "}\nDEVICE u32 epilogue_pair(ACC a, ACC b, const Columns& x, u32 full EPI_PARAMS) "
-               "{\n(void)x, "
-               "(void)full;\n",
-               before, "return ", pack, "(value_of(a", first, "), value_of(b", second, "));\n}\n");
+               reads, "}\nDEVICE u32 epilogue_pair(", params,
+               ", const Columns& x, u32 full EPI_PARAMS) {\n(void)x, (void)full;\n", before,
+               "return ", pack, "(value_of(", left, first, "), value_of(", right, second,
+               "));\n}\n");
 }
 
 } // namespace ingot::kernels

@@ -73,8 +73,13 @@ std::string WgmmaTile::name() const {
 }
 
 bool WgmmaTile::takes(const Contraction& c, int64_t steps, int splits, bool tma_store) const {
-    if (persistent || (ping_pong && tma_store)) {
-        return persistent && tma_store && splits == 1;
+    if (persistent) {
+        // A result of two sums takes whole panels, two matrices at a time.
+        bool whole = !c.paired() || (bn % 128 == 0 && blocks * bn < 384);
+        return tma_store && whole && splits == 1;
+    }
+    if (ping_pong && tma_store && !c.paired()) {
+        return false;
     }
     // Operands of 32 bits beside the sums of such a wide tile would spill.
     if (ping_pong && bn > 128 && c.a.dtype == DType::F32) {
@@ -139,12 +144,13 @@ int repeats(const WgmmaTile& t, const Contraction& c, int full, Deviations devia
     bool factors = deviations != Deviations::None;
     int64_t each = value_instructions(c.epilogue) + (factors ? 1 : 0);
     int64_t sums = int64_t{t.blocks} * t.bn / 2; // of a thread
+    int64_t results = sums / static_cast<int64_t>(c.epilogue.sums);
     bool many = sums >= 192;
     if (c.moments || (many && factors)) {
         return 0;
     }
     bool crowded = many && full >= 0 && (conv || c.epilogue.operands.size() > 2);
-    if (!crowded && sums * each <= most) {
+    if (!crowded && results * each <= most) {
         return 2;
     }
     int64_t at_once = int64_t{t.blocks} * (many ? 8 : 16);
@@ -159,7 +165,9 @@ double epilogue_us(const WgmmaTile& t, const Contraction& c, const Arch& arch) {
     int repeated = repeats(t, c, persistent_epilogue(c).full, Deviations::None, false);
     double moves = repeated == 2 ? 0.7 : repeated == 1 ? 4.5 : 7;
     double sums = t.blocks * t.bn / 2.0; // of a thread
-    return sums * (value_instructions(c.epilogue) + moves) * clocks / (arch.clock_ghz * 1e3);
+    double results = sums / static_cast<double>(c.epilogue.sums);
+    return (results * value_instructions(c.epilogue) + sums * moves) * clocks /
+           (arch.clock_ghz * 1e3);
 }
 
 BlockTime block_time(const WgmmaTile& t, const Contraction& c, const Arch& arch) {
@@ -265,8 +273,9 @@ void add_tile_text(Program& p, const StoreText& text, bool early, Deviations dev
 void add_persistent_text(Program& p, const WgmmaTile& t, const Contraction& c,
                          Deviations deviations, bool conv) {
     PersistentEpilogue s = persistent_epilogue(c);
-    p.defines += str("#define TAIL ", t.tail() > 0 ? 1 : 0, "\n#define FULL ", s.full >= 0 ? 1 : 0,
-                     "\n#define REPEATED ", repeats(t, c, s.full, deviations, conv), "\n");
+    p.defines += str("#define PAIRED ", c.paired() ? 1 : 0, "\n#define TAIL ", t.tail() > 0 ? 1 : 0,
+                     "\n#define FULL ", s.full >= 0 ? 1 : 0, "\n#define REPEATED ",
+                     repeats(t, c, s.full, deviations, conv), "\n");
     p.body += str(device_file("contract"), persistent_text(c, s), device_file("wgmma_core"),
                   deviations == Deviations::Merged ? device_file("row_factor") : "");
 }

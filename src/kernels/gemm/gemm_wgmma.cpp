@@ -92,6 +92,18 @@ TensorMap map_of_b(const Contraction& c, int tile) {
     return m;
 }
 
+/// The same for a persistent tile, in the order of LoadPairs: halves, 0 2 4 6 of 8 columns, their
+/// neighbours, then the next 8.
+TensorMap map_of_eighths(const Contraction& c, int tile) {
+    TensorMap m = map_of_b(c, tile);
+    uint64_t column = m.strides[1];
+    m.rank = 5;
+    m.sizes = {m.sizes[0], 2, 4, 2, m.sizes[2] / 8};
+    m.strides = {m.strides[0], 2 * column, column, 8 * column};
+    m.box = {m.box[0], 2, 4, 2, static_cast<uint32_t>(tile / 16)};
+    return m;
+}
+
 /// Whether TMA can store results: at most one axis of batch, one of rows.
 bool can_store_by_tma(const Contraction& c) {
     PersistentEpilogue s = persistent_epilogue(c);
@@ -110,7 +122,8 @@ bool can_store_by_tma(const Contraction& c) {
 /// Maps for the panels of stored view v, and for the last one if it is narrower.
 void add_panel_maps(Args& args, const WgmmaTile& t, const Contraction& c, size_t v) {
     const Operand& o = v == 0 ? c.out : c.epilogue.operands[v - 1];
-    TensorMap m = map_of(o, c.batch, c.batch.stored[v], c.rows, c.rows.stored[v], c.n(), t.bm());
+    int64_t results = c.n() / static_cast<int64_t>(c.epilogue.sums);
+    TensorMap m = map_of(o, c.batch, c.batch.stored[v], c.rows, c.rows.stored[v], results, t.bm());
     args.map(o, m);
     if (t.tail() > 0) {
         m.box[0] = static_cast<uint32_t>(t.tail());
@@ -252,7 +265,8 @@ Emitted emit_either(const Contraction& plain, const Arch& arch, const WgmmaSplit
     WgmmaTile tile = fitted(form, c, count, splits, arch);
     Launch l = wgmma_launch(tile, c, count, splits, 0, arch, scaling.deviations);
     l.args.map(c.a, map_of(c.a, c.batch, c.batch.a, c.rows, c.rows.a, c.k(), tile.bm()));
-    l.args.map(c.b, map_of_b(c, tile.bn));
+    l.args.map(c.b,
+               tile.persistent && c.paired() ? map_of_eighths(c, tile.bn) : map_of_b(c, tile.bn));
     auto walked = [&c](const Shape& s) {
         return c.batches() > 1 && walk_of(c.batch, s).strides[0] != 0;
     };
