@@ -39,6 +39,34 @@ TEST(ConvThroughTheBackend, WindowsTwoApartInPartOfAConcatenation) {
     }
 }
 
+TEST(ConvThroughTheBackend, SumOfTwoProjectionsIsOneProductOfPartsInPlace) {
+    Graph g;
+    unsigned seed = 1;
+    auto weights = [&](const Shape& shape) {
+        return ops::constant(g, random_elements(DType::F16, shape, seed++, -0.2, 0.2));
+    };
+    auto conv = [&](Value x, const Shape& w) {
+        ops::Conv a;
+        a.strides = {1, 1};
+        a.dilations = {1, 1};
+        a.low = to_dims({w[2] / 2, w[2] / 2});
+        a.high = a.low;
+        a.dtype = DType::F16;
+        return ops::add(g, ops::conv(g, a, x, weights(w)), weights({w[0], 1, 1}));
+    };
+    auto relu = [&g](Value x) { return ops::maximum(g, x, 0.0); };
+    Value x = g.add_input("x", parse_type("f16[2,16,9,11]"));
+    Value wide = relu(conv(x, {24, 16, 3, 3}));
+    Value narrow = relu(conv(x, {8, 16, 1, 1}));
+    g.add_output("y", relu(ops::add(g, conv(wide, {64, 24, 1, 1}), conv(narrow, {64, 8, 1, 1}))));
+    for (int cc : {80, 90}) {
+        BackendRun run = expect_backend(g, {.cc = cc, .tolerance = 6e-3});
+        EXPECT_EQ(std::count(run.kernels.begin(), run.kernels.end(), "conv"), 3);
+        // Those of x and y alone.
+        EXPECT_EQ(std::count(run.kernels.begin(), run.kernels.end(), "copy"), 2);
+    }
+}
+
 TEST(ConvThroughTheBackend, Block) {
     for (int cc : {80, 90}) {
         SCOPED_TRACE(cc);
