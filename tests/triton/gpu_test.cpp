@@ -7,6 +7,8 @@
 
 #include <cstring>
 #include <fstream>
+#include <future>
+#include <thread>
 
 namespace ingot::triton {
 namespace {
@@ -82,6 +84,35 @@ TEST_F(TritonOnAGpu, InputsAndOutputsStayInItsMemory) {
     expect_right(*half);
     EXPECT_EQ(scene.instances[0]->batches, 1U);
     FakeHost::get().gpu_allocate = nullptr;
+}
+
+TEST_F(TritonOnAGpu, CopiesOfOneBatchOverlapTheRunOfAnother) {
+    constexpr float slow = 77;
+    std::promise<void> begun;
+    std::promise<void> other_is_answered;
+    auto wait = [&] {
+        begun.set_value();
+        return other_is_answered.get_future().wait_for(std::chrono::minutes(1)) ==
+               std::future_status::ready;
+    };
+    Scene scene(function_engine([&](const float* x, float* y, int64_t) {
+        y[0] = 2 * x[0];
+        return x[0] != slow || wait() ? 0 : 1;
+    }));
+    ASSERT_EQ(start(scene, 2), "");
+    auto run = [&](float value, size_t instance) {
+        TRITONBACKEND_Request request;
+        request.inputs.push_back(float_input("x", {1, 1}, {value}));
+        request.outputs = {"y"};
+        EXPECT_EQ(scene.execute({&request}, instance), "");
+        EXPECT_FALSE(request.answered_error) << request.text;
+        EXPECT_EQ(floats(request.results["y"]), std::vector<float>{2 * value});
+    };
+    std::thread first([&] { run(slow, 0); });
+    EXPECT_EQ(begun.get_future().wait_for(std::chrono::minutes(1)), std::future_status::ready);
+    run(5, 1); // its input goes there, and its output comes back
+    other_is_answered.set_value();
+    first.join();
 }
 
 // The simulated GPU takes stream-ordered copies from and to pinned memory, and no others.
