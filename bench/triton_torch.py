@@ -129,7 +129,7 @@ def main():
         bench = Bench(options, pathlib.Path(text))
         server = bench.server()
         server.environment = add_python_backend(server)
-        server.options = ["--log-verbose=0", "--backend-config=python,shm-default-byte-size=268435456"]
+        server.options = ["--log-verbose=0", "--backend-config=python,shm-default-byte-size=67108864"]
         try:
             with server:
                 compare(bench, server, options, report)
