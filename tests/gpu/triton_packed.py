@@ -116,7 +116,7 @@ def pack(a):
         archive = a.out / "triton.tar.xz"
         with archive.open("wb") as out:
             tar = subprocess.Popen(["tar", "-C", folder, "-c", "ingot"], stdout=subprocess.PIPE)
-            subprocess.run(["xz", "-T2", "-6"], stdin=tar.stdout, stdout=out, check=True)
+            subprocess.run(["xz", "-9"], stdin=tar.stdout, stdout=out, check=True)
             if tar.wait() != 0:
                 raise RuntimeError("tar failed")
     files = [archive]
