@@ -49,6 +49,10 @@ TEST(TritonConfig, IsCompletedFromTheEngine) {
          R"({"max_batch_size":0,"input":[{"name":"x","data_type":"TYPE_FP32","dims":[1,3]}],)"
          R"("output":[{"name":"sum","data_type":"TYPE_FP32","dims":[1,1]},)"
          R"({"name":"twice","data_type":"TYPE_FP32","dims":[1,3]}]})"},
+        {"numbers beyond 64-bit integers become texts, which the server reads alike", 8,
+         R"({"name":"a\"-1.5, 2e3\\","x":[0.5,-1e3,18446744073709551615,-7,"1.5"]})",
+         R"({"name":"a\"-1.5, 2e3\\","x":["0.5","-1e3","18446744073709551615",-7,"1.5"],)"
+         R"("max_batch_size":8,%,"dynamic_batching":{}})"},
         {"complete", 8, with(R"("dynamic_batching":{})"), ""},
         {"whole shapes are written, so no batches", 8,
          R"({"max_batch_size":0,"input":[{"name":"x","data_type":"TYPE_FP32","dims":[2,3]}],
