@@ -153,9 +153,9 @@ void check_names(const std::vector<Tactic>& tactics) {
     std::set<std::string> seen;
     for (const Tactic& t : tactics) {
         EXPECT_TRUE(seen.insert(t.name).second) << "two tactics '" << t.name << "'";
-        // A family may prefix the name where a norm comes first.
+        // A family may prefix the name where a norm comes first, or where heads follow.
         bool parsed = false;
-        for (std::string_view prefix : {"", "norm_"}) {
+        for (std::string_view prefix : {"", "norm_", "apart_", "apart_norm_"}) {
             std::string_view name = t.name;
             if (name.starts_with(prefix)) {
                 name.remove_prefix(prefix.size());

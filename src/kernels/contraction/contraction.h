@@ -22,8 +22,25 @@ struct Loops {
     int64_t count() const;
 };
 
+/// Where columns that are heads go, as heads.h says. The innermost axis of the columns has the two
+/// elements of a pair; the other axes are heads, and the pairs of a head.
+struct HeadStore {
+    struct Part {
+        Operand out;
+        int64_t first = 0; // head
+        int64_t step = 0;  // between heads
+        int64_t pair = 0;  // between the elements of a pair
+        bool turned = false;
+    };
+    std::vector<Part> parts; // in the order of their heads
+    int64_t pairs = 0;       // of a head
+    bool interleaved = false;
+};
+
 struct Contraction {
     Operand a, b, out;
+    /// In place of an epilogue; its operands are cosines and sines.
+    std::optional<HeadStore> heads;
     /// Moments of the result's rows (ops/row_moments.h), stored with it.
     std::optional<Operand> moments;
     /// The epilogue's operand whose rows are normalised as they are read.
@@ -37,8 +54,9 @@ struct Contraction {
     int64_t n() const { return columns.count(); }
     int64_t k() const { return depth.count(); }
     bool empty() const { return batches() * m() * n() == 0; }
-    /// Whether columns come in pairs, with one result each: the innermost axis of the columns has
-    /// two elements, a column in the first half of b's and its partner in the second.
+    /// Whether columns come in pairs, with one result each (two, where they are heads): the
+    /// innermost axis of the columns has two elements, a column in the first half of b's and its
+    /// partner in the second.
     bool paired() const { return epilogue.sums == 2; }
 };
 

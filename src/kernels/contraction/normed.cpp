@@ -317,6 +317,12 @@ bool RowNorm::reads_vectors(int64_t n) const {
     });
 }
 
+void before_norm(const Problem& p,
+                 const std::function<void(const Problem& product, const RowNorm& norm)>& f) {
+    Product inside(p, rows_of(p));
+    f(inside.problem(), row_norm(p));
+}
+
 bool has_residual(const Group& group) {
     return group.first().is(ops::moment_norm_def) && group.first().inputs.size() == 3 &&
            group.nodes.size() > 1;

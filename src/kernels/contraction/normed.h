@@ -7,6 +7,8 @@
 
 #include "kernels/contraction/contraction.h"
 
+#include <functional>
+
 namespace ingot::kernels {
 
 /// Rows that are normalised over the depth before they are multiplied.
@@ -38,6 +40,10 @@ struct NormedProduct {
     std::optional<Emitted> (*emit_inside)(const Problem& product, const RowNorm& norm,
                                           const Tactic& t);
 };
+
+/// Calls `f` with the product of the raw rows, and with the norm of those.
+void before_norm(const Problem& p,
+                 const std::function<void(const Problem& product, const RowNorm& norm)>& f);
 
 /// Whether the group begins with a norm.
 bool has_norm(const Group& group);

@@ -207,18 +207,59 @@ std::string residual_text(const Contraction& c) {
                ">((widen(p.v[k]) - mean) * factor);\nx.e", i, " = loaded(p);\n}\n");
 }
 
+/// Adds what follows the operands among the parameters.
+void add_head_parameters(std::string& params, std::string& pass, const HeadStore& heads) {
+    for (size_t i = 1; i < heads.parts.size(); ++i) {
+        params += str(", OUT* __restrict__ y", i);
+        pass += str(", y", i);
+    }
+    params += ", const Heads heads";
+    pass += ", heads";
+}
+
+std::string head_defines(const Contraction& c) {
+    int turned = 0;
+    std::string picks;
+    for (size_t i = 0; i < c.heads->parts.size(); ++i) {
+        turned |= c.heads->parts[i].turned ? 1 << i : 0;
+        if (i > 0) {
+            append(picks,
+                   str(" if (x.part == ", i, ") to = y", i, ", pair = heads.pair[", i, "];"));
+        }
+    }
+    return str("#define PARTS ", c.heads->parts.size(), "\n#define TURNED ", turned,
+               "\n#define ANGLE ", c_type(c.epilogue.operands[0].dtype), "\n#define PICK_PART",
+               picks, "\n");
+}
+
+void add_heads(Args& args, const HeadStore& heads) {
+    struct Heads {
+        int64_t first[4], step[4], pair[4];
+    } h{};
+    for (size_t i = 0; i < heads.parts.size(); ++i) {
+        const HeadStore::Part& part = heads.parts[i];
+        if (i > 0) {
+            args.pointer(part.out);
+        }
+        h.first[i] = part.first;
+        h.step[i] = part.step;
+        h.pair[i] = part.pair;
+    }
+    args.value(h);
+}
+
 } // namespace
 
 StoreText store_text(const Contraction& c, int vector) {
     const Epilogue& f = c.epilogue;
-    std::vector<size_t> staged = staged_operands(c, vector);
+    std::vector<size_t> staged = c.heads ? std::vector<size_t>() : staged_operands(c, vector);
     StoreText t;
     t.staged = !staged.empty();
     t.paired = c.paired();
     t.defines = str("#define ACC ", sum_c_type(c.a.dtype, c.b.dtype, f.sum_type), "\n#define OUT ",
                     c_type(f.type), "\n#define RB ", c.batch.rank(), "\n#define RM ", c.rows.rank(),
                     "\n#define RN ", c.columns.rank(), "\n#define RK ", c.depth.rank(),
-                    "\n#define NV ", f.operands.size() + 1, "\n#define VEC ", vector,
+                    "\n#define NV ", c.rows.stored.size(), "\n#define VEC ", vector,
                     "\n#define STAGED ", staged.size(), "\n");
     std::string params;
     std::string pass;
@@ -233,8 +274,16 @@ StoreText store_text(const Contraction& c, int vector) {
         params += ", float* __restrict__ moments";
         pass += ", moments";
     }
+    if (c.heads) {
+        t.defines += head_defines(c);
+        add_head_parameters(params, pass, *c.heads);
+    }
     t.defines += str("#define EPI_PARAMS ", params, "\n#define EPI_PASS ", pass,
                      "\n#define EPI_OPAQUE", opaque, "\n");
+    if (c.heads) {
+        t.functions = device_file("store_heads");
+        return t;
+    }
     t.functions = value_text(f) + deliver_text(c, vector, t.staged) +
                   (t.staged ? staged_text(c, staged) : "");
     if (c.residual) {
@@ -296,6 +345,9 @@ void add_operands(Args& args, const Contraction& c) {
     }
     if (c.moments) {
         args.pointer(*c.moments);
+    }
+    if (c.heads) {
+        add_heads(args, *c.heads);
     }
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "kernels/common/stored_moments.h"
+#include "kernels/contraction/heads.h"
 #include "kernels/contraction/normed.h"
 #include "kernels/contraction/with_moments.h"
 #include "kernels/gemm/algorithms.h"
@@ -336,6 +337,41 @@ constexpr NormedProduct centred_products = {.refuse = refuse,
                                             .add_inside = add_centred,
                                             .emit_inside = emit_centred_inside};
 
+void add_heads_inside(std::vector<Tactic>& out, const Problem& product, const RowNorm* norm,
+                      const WithHeads& heads) {
+    std::optional<Contraction> c = heads(contraction_of(product));
+    if (!c) {
+        return;
+    }
+    if (norm == nullptr) {
+        add_gemv_tactics(out, *c, product.arch);
+        add_tile_tactics<GemvTiles>(out, tile_shape(*c), nullptr, product.arch);
+    } else {
+        add_normed_gemv_tactics(out, *c, *norm, product.arch);
+        add_tile_tactics<NormedGemvTiles>(out, tile_shape(*c), norm, product.arch);
+    }
+}
+
+Emitted emit_heads_inside(const Problem& product, const RowNorm* norm, const WithHeads& heads,
+                          const Tactic& t) {
+    Contraction c = *heads(contraction_of(product));
+    if (const auto* tiles = t.as<GemvTiles>()) {
+        return emit_tiles(tile_shape(c), nullptr, *tiles, product.arch);
+    }
+    if (const auto* tiles = t.as<NormedGemvTiles>()) {
+        return emit_tiles(tile_shape(c), norm, *tiles, product.arch);
+    }
+    if (const auto* gemv = t.as<NormedGemv>()) {
+        return emit_normed_gemv(c, *norm, *gemv, product.arch);
+    }
+    std::optional<Emitted> e = emit_gemv(c, product.arch, t);
+    CHECK(e, "no product that stores heads by ", t.name);
+    return std::move(*e);
+}
+
+constexpr HeadsProduct heads_products = {
+    .product = products, .add_inside = add_heads_inside, .emit_inside = emit_heads_inside};
+
 const Family rows[] = {
     {.name = "dot",
      .refuse =
@@ -369,7 +405,14 @@ const Family rows[] = {
                 const Tactic& t) { return emit_with_norm(p, t, centred_products); },
      .strided_results = true,
      .takes_groups = true,
-     .variants = contraction_variants}};
+     .variants = contraction_variants},
+    {.name = "dot_of_heads",
+     .refuse = [](const Group& group) { return refuse_heads(group, heads_products); },
+     .layout = [](LayoutArgs& args) { layout_heads(args, heads_products); },
+     .tactics = [](const Problem& p) { return heads_tactics(p, heads_products); },
+     .emit = [](const Problem& p, const Tactic& t) { return emit_heads(p, t, heads_products); },
+     .strided_results = true,
+     .takes_groups = true}};
 
 } // namespace
 

@@ -74,12 +74,27 @@ int64_t shared_bytes(const QuantShape& s, int64_t stages) {
     return stages * stage_bytes(s) + sums_bytes + zeros_bytes + rows_bytes(s);
 }
 
+/// The columns of a half, or of half a head: those of the innermost axis but for that of pairs.
+int64_t half_columns(const Contraction& c) {
+    return c.heads ? c.heads->pairs : c.n() / static_cast<int64_t>(c.epilogue.sums);
+}
+
+/// The axis of columns along which tiles lie.
+size_t tile_axis(const Contraction& c) {
+    return c.columns.sizes.size() - c.epilogue.sums;
+}
+
+/// Whether TMA can load tiles of whole heads.
+bool heads_fit(const Contraction& c) {
+    return !c.heads || (!c.heads->interleaved && c.heads->pairs % (tile_columns / 2) == 0);
+}
+
 /// Whether TMA can load rows of blocks with adjacent columns. Boxes begin at multiples of 16 bytes:
 /// others caused an illegal instruction on an H200.
 bool loadable(const QuantShape& s, const Parameter& p) {
     auto bytes = [&](int64_t n) { return n * bit_width(p.operand.dtype) / 8; };
     auto halves = static_cast<int64_t>(s.c.epilogue.sums);
-    int64_t half = s.c.n() / halves;
+    int64_t half = half_columns(s.c);
     return p.column_step == 1 && bytes(tile_columns / halves) % 16 == 0 && p.block_step > 0 &&
            bytes(p.block_step) % 16 == 0 && bytes(p.operand.view.offset) % 16 == 0 &&
            (!s.c.paired() || bytes(half) % 16 == 0);
@@ -106,8 +121,9 @@ bool runs(const QuantShape& s, const Arch& arch) {
     const Contraction& c = s.c;
     auto bytes = [&](int64_t n) { return n * bit_width(c.b.dtype) / 8; };
     bool lies = c.depth.rank() == 1 && c.depth.a[0] == 1 && c.depth.b[0] == 1 &&
-                c.columns.rank() == least_width(c) && bytes(c.columns.b[0]) % 16 == 0 &&
-                c.columns.b[0] > 0 && bytes(c.b.view.offset) % 16 == 0 &&
+                c.columns.rank() == least_width(c) + (c.heads ? 1 : 0) && heads_fit(c) &&
+                bytes(c.columns.b[tile_axis(c)]) % 16 == 0 && c.columns.b[tile_axis(c)] > 0 &&
+                bytes(c.b.view.offset) % 16 == 0 &&
                 (!c.paired() || (c.columns.b.back() > 0 && bytes(c.columns.b.back()) % 16 == 0));
     return arch.has_tma() && (c.a.dtype == DType::F16 || c.a.dtype == DType::BF16) &&
            (s.scaled ? bit_width(c.b.dtype) <= 8 : c.b.dtype == c.a.dtype) && c.batches() == 1 &&
@@ -180,14 +196,16 @@ double cost_us(const QuantShape& s, int64_t share, int64_t stages, int64_t per_s
 TensorMap parameter_map(const QuantShape& s, const Parameter& p) {
     auto halves = static_cast<uint64_t>(s.c.epilogue.sums);
     auto size = static_cast<uint64_t>(bit_width(p.operand.dtype) / 8);
-    uint64_t columns = static_cast<uint64_t>(s.c.n()) / halves;
+    auto columns = static_cast<uint64_t>(half_columns(s.c));
+    uint64_t heads = static_cast<uint64_t>(s.c.n()) / halves / columns;
     uint64_t row = static_cast<uint64_t>(p.block_step) * size;
     auto blocks = static_cast<uint64_t>(div_up(s.c.k(), block_of(s)));
     TensorMap m;
     m.dtype = p.operand.dtype;
     m.rank = 4;
-    m.sizes = {columns, halves, blocks, 1, 1};
-    m.strides = {halves == 1 ? row : columns * size, row, row * blocks};
+    m.sizes = {columns, halves, blocks, heads, 1};
+    m.strides = {halves == 1 ? row : columns * size, row,
+                 s.c.heads ? 2 * columns * size : row * blocks};
     m.box = {static_cast<uint32_t>(box_width(s, p.operand)), static_cast<uint32_t>(halves),
              static_cast<uint32_t>(tile_scales(s)), 1, 1};
     m.swizzle128 = false;
@@ -198,13 +216,14 @@ TensorMap weight_map(const QuantShape& s) {
     const Contraction& c = s.c;
     auto bytes = [&](int64_t n) { return static_cast<uint64_t>(n * bit_width(c.b.dtype) / 8); };
     auto halves = static_cast<uint64_t>(c.epilogue.sums);
-    uint64_t columns = static_cast<uint64_t>(c.n()) / halves;
-    uint64_t row = bytes(c.columns.b[0]);
+    auto columns = static_cast<uint64_t>(half_columns(c));
+    uint64_t heads = static_cast<uint64_t>(c.n()) / halves / columns;
+    uint64_t row = bytes(c.columns.b[tile_axis(c)]);
     uint64_t half = halves == 1 ? row * columns : bytes(c.columns.b.back());
     TensorMap m;
     m.dtype = DType::U8;
     m.rank = 4;
-    m.sizes = {bytes(c.k()), columns, halves, 1, 1};
+    m.sizes = {bytes(c.k()), columns, halves, heads, 1};
     m.strides = {row, half, half * halves};
     m.box = {static_cast<uint32_t>(row_bytes_of_tile),
              static_cast<uint32_t>(tile_columns / c.epilogue.sums), static_cast<uint32_t>(halves),
@@ -214,11 +233,12 @@ TensorMap weight_map(const QuantShape& s) {
 
 std::string defines_of(const QuantShape& s, const RowNorm* norm, const StoreText& text) {
     bool has_bias = norm != nullptr && norm->vectors.size() > 1;
-    std::string weights =
-        s.scaled ? quant_defines(s)
-                 : str("#define Q_BITS 16\n#define Q_KIND 1\n#define SCALE float\n"
-                       "#define PAIRED ",
-                       s.c.paired() ? 1 : 0, "\n#define HAS_ZERO 0\n#define ZERO u8\n");
+    std::string weights = s.scaled
+                              ? quant_defines(s)
+                              : str("#define Q_BITS 16\n#define Q_KIND 1\n#define SCALE float\n"
+                                    "#define PAIRED ",
+                                    s.c.paired() ? 1 : 0, "\n#define HEAD_PAIRS ", head_pairs(s.c),
+                                    "\n#define HAS_ZERO 0\n#define ZERO u8\n");
     std::string maps = block_of(s) == 0 ? "" : zeros_of(s) == 2 ? "sz" : "s";
     std::string params;
     std::string values;

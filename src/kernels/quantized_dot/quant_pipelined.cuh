@@ -184,20 +184,24 @@ struct Feed {
         if (unit >= end)
             return;
         const u32 bar = bars + slot * 8;
-        const int n = (int)(PAIRED ? unit * (tile_columns / 2) : unit * tile_columns);
+        int n = (int)(PAIRED ? unit * (tile_columns / 2) : unit * tile_columns), head = 0;
+#if HEAD_PAIRS
+        head = n / HEAD_PAIRS;
+        n %= HEAD_PAIRS;
+#endif
 #if BLOCK
         const int k = tile * tile_elements / BLOCK;
         const u32 extra = extras + slot * extra_bytes;
         mbar_expect(bar, tile_bytes + tile_scales * row_scales * (int)sizeof(SCALE) +
                              (ZEROS == 2 ? tile_scales * row_zeros : 0));
-        tma_load4(extra, &s_map, n, 0, k, 0, bar);
+        tma_load4(extra, &s_map, n, 0, k, head, bar);
 #if ZEROS == 2
-        tma_load4(extra + scales_bytes, &z_map, n, 0, k, 0, bar);
+        tma_load4(extra + scales_bytes, &z_map, n, 0, k, head, bar);
 #endif
 #else
         mbar_expect(bar, tile_bytes);
 #endif
-        tma_load4(tiles + slot * tile_bytes, &q_map, tile * 128, n, 0, 0, bar);
+        tma_load4(tiles + slot * tile_bytes, &q_map, tile * 128, n, 0, head, bar);
         slot = slot + 1 == stages ? 0 : slot + 1;
         tile += share;
         if (tile >= depth)

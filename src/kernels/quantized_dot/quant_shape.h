@@ -32,6 +32,11 @@ inline QuantShape tile_shape(const Contraction& c) {
     return s;
 }
 
+/// HEAD_PAIRS of quant_weights.cuh: the pairs of a head where columns are heads, else 0.
+inline int64_t head_pairs(const Contraction& c) {
+    return c.heads ? c.heads->pairs : 0;
+}
+
 /// Defines for quant_weights.cuh.
 std::string quant_defines(const QuantShape& s);
 

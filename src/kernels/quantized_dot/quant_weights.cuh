@@ -6,6 +6,10 @@ constexpr int q_words = Q_BITS / 2; // of 16 elements
 
 /// The column of B for column n of the product: PAIRED ones alternate between its two halves.
 DEVICE u32 column_of_b(u32 n, const Geometry& g) {
+#if HEAD_PAIRS
+    const u32 pair = n / 2, head = pair / HEAD_PAIRS;
+    return (2 * head + n % 2) * HEAD_PAIRS + pair % HEAD_PAIRS;
+#endif
     return PAIRED ? n / 2 + n % 2 * (u32)(g.n / 2) : n;
 }
 

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "kernels/common/expr_text.h"
 #include "kernels/contraction/cost.h"
+#include "kernels/contraction/heads.h"
 #include "kernels/contraction/mma.h"
 #include "kernels/contraction/simt.h"
 #include "kernels/gemv/gemv_rows.h"
@@ -348,12 +349,49 @@ constexpr NormedProduct products = {.refuse = refuse,
                                     .add_inside = add_inside,
                                     .emit_inside = emit_inside};
 
+/// The product that stores heads; nullopt where none does.
+std::optional<QuantShape> shape_of_heads(const Problem& product, const WithHeads& heads) {
+    QuantShape s = shape_of(product);
+    std::optional<Contraction> c = heads(s.c);
+    if (!c) {
+        return std::nullopt;
+    }
+    s.c = std::move(*c);
+    return s;
+}
+
+void add_heads_inside(std::vector<Tactic>& out, const Problem& product, const RowNorm* norm,
+                      const WithHeads& heads) {
+    if (std::optional<QuantShape> s = shape_of_heads(product, heads)) {
+        norm == nullptr ? add_tile_tactics<QuantPipelined>(out, *s, nullptr, product.arch)
+                        : add_tile_tactics<NormedQuant>(out, *s, norm, product.arch);
+    }
+}
+
+Emitted emit_heads_inside(const Problem& product, const RowNorm* norm, const WithHeads& heads,
+                          const Tactic& t) {
+    QuantShape s = *shape_of_heads(product, heads);
+    const auto* normed = t.as<NormedQuant>();
+    return normed != nullptr ? emit_tiles(s, norm, *normed, product.arch)
+                             : emit_tiles(s, nullptr, *t.as<QuantPipelined>(), product.arch);
+}
+
+constexpr HeadsProduct heads_products = {
+    .product = products, .add_inside = add_heads_inside, .emit_inside = emit_heads_inside};
+
 const Family rows[] = {
     {.name = "quantized_dot",
      .refuse = [](const Group& group) { return refuse_with_norm(group, products); },
      .layout = [](LayoutArgs& args) { layout_with_norm(args, products); },
      .tactics = [](const Problem& p) { return tactics_with_norm(p, products); },
      .emit = [](const Problem& p, const Tactic& t) { return emit_with_norm(p, t, products); },
+     .strided_results = true,
+     .takes_groups = true},
+    {.name = "quantized_dot_of_heads",
+     .refuse = [](const Group& group) { return refuse_heads(group, heads_products); },
+     .layout = [](LayoutArgs& args) { layout_heads(args, heads_products); },
+     .tactics = [](const Problem& p) { return heads_tactics(p, heads_products); },
+     .emit = [](const Problem& p, const Tactic& t) { return emit_heads(p, t, heads_products); },
      .strided_results = true,
      .takes_groups = true}};
 
@@ -364,8 +402,8 @@ std::string quant_defines(const QuantShape& s) {
     int kind = q == DType::F8E4M3 ? 2 : q == DType::F8E5M2 ? 3 : is_signed(q) ? 1 : 0;
     return str("#define Q_BITS ", bit_width(q), "\n#define Q_KIND ", kind, "\n#define SCALE ",
                c_type(s.scale.operand.dtype), "\n#define PAIRED ", s.c.paired() ? 1 : 0,
-               "\n#define HAS_ZERO ", s.zero ? 1 : 0, "\n#define ZERO ",
-               s.zero ? c_type(s.zero->operand.dtype) : "u8", "\n");
+               "\n#define HEAD_PAIRS ", head_pairs(s.c), "\n#define HAS_ZERO ", s.zero ? 1 : 0,
+               "\n#define ZERO ", s.zero ? c_type(s.zero->operand.dtype) : "u8", "\n");
 }
 
 extern const FamilyTable quantized_dot_families;
