@@ -3,6 +3,7 @@
 // the kernel widens its operand on loading. The cast stays for other readers. A norm of possibly
 // few rows becomes part of the only product that reads it.
 #include "ir/rewrite.h"
+#include "lower/few_rows.h"
 #include "lower/group_inputs.h"
 #include "lower/lowering.h"
 #include "ops/ops.h"
@@ -107,22 +108,6 @@ std::optional<Values> fuse_cast(const KernelSet& kernels, Graph& g, const Candid
     Value& operand = inside[c.operand.id];
     operand = body.add1(map_def, Map{cast, DType::F32}, {operand});
     return fused(kernels, g, c, std::move(body), std::move(inside), inputs);
-}
-
-/// Every block of a product normalises at most this many rows itself.
-constexpr int64_t most_normed_rows = 4;
-
-/// Whether rows are the last axis and possibly few: one axis may have any size, such as the batch.
-/// When it turns out to be large, the kernel normalises first.
-bool may_have_few_rows(const Type& t) {
-    int64_t rows = 1;
-    int unknown = 0;
-    for (size_t i = 0; i + 1 < t.dims.size(); ++i) {
-        std::optional<int64_t> size = t.dims[i].as_const();
-        rows *= size.value_or(1);
-        unknown += size ? 0 : 1;
-    }
-    return !t.dims.empty() && rows <= most_normed_rows && unknown <= 1;
 }
 
 std::optional<Values> fuse_norm(const KernelSet& kernels, Graph& g, const Candidate& c) {

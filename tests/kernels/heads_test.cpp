@@ -257,5 +257,55 @@ TEST(Heads, Refusals) {
     EXPECT_EQ(why(g), refused("no heads behind a product"));
 }
 
+/// A decode step's query, key and value, with caches that grow by a row.
+Graph step(int64_t heads, int64_t groups, DType type) {
+    Graph g;
+    constexpr int64_t width = 64;
+    constexpr int64_t k = 1024;
+    Value x = g.add_input("x", {type, {1, 1, k}});
+    Value cosine = g.add_input("cos", {DType::F32, {1, 1, 1, width / 2}});
+    Value sine = g.add_input("sin", {DType::F32, {1, 1, 1, width / 2}});
+    ops::LayerNorm a;
+    a.axis = 2;
+    a.rms = true;
+    Value normed =
+        ops::layer_norm(g, a, x, ops::constant(g, random_elements(DType::F32, {k}, 3, 0.5, 1.5)));
+    Dot d;
+    d.dtype = type;
+    d.a_contract = {2};
+    d.b_contract = {0};
+    auto part = [&](int64_t count, unsigned seed) {
+        Value w = ops::constant(g, random_elements(type, {k, count * width}, seed, -0.1, 0.1));
+        return ops::reshape(g, ops::dot(g, d, normed, w), {1, count, 1, width});
+    };
+    Value q = part(heads, 4);
+    Value key = part(groups, 5);
+    Value value = part(groups, 6);
+    q = ops::rope(g, {}, q, cosine, sine);
+    key = ops::rope(g, {}, key, cosine, sine);
+    auto grown = [&](const char* name, Value row) {
+        Value past = g.add_input(name, {type, {1, groups, Dim::symbol("past"), width}});
+        return ops::concat(g, std::array{past, row}, 2);
+    };
+    Value keys = grown("past_k", key);
+    Value values = grown("past_v", value);
+    g.add_output("y", ops::attention(g, {.scale = 0.125}, q, keys, values));
+    g.add_output("keys", keys);
+    g.add_output("values", values);
+    return g;
+}
+
+TEST(Heads, DecodeStepWithCaches) {
+    for (auto [heads, groups] : {std::pair<int64_t, int64_t>{8, 2}, {4, 4}, {6, 1}}) {
+        SCOPED_TRACE(str(heads, " heads, ", groups, " groups"));
+        BackendOptions o;
+        o.symbols["past"] = 37;
+        o.tolerance = 4e-3;
+        BackendRun run = expect_backend(step(heads, groups, DType::F16), o);
+        EXPECT_EQ(std::ranges::count(run.kernels, "dot_of_heads"), 1);
+        EXPECT_EQ(std::ranges::count(run.kernels, "rope"), 0);
+    }
+}
+
 } // namespace
 } // namespace ingot::test
