@@ -200,15 +200,18 @@ double share_of_sms(int splits) {
 }
 
 /// A block per SM and tile: the `splits` blocks of a cluster share a tile. Clusters leave SMs
-/// unused, and measurements show no two of them on one SM.
+/// unused, and measurements show no two of them on one SM. Where they take more than half of the
+/// SMs, the blocks of the next launch cannot all load weights beside them.
 double split_us(const WgmmaTile& t, BlockTime b, int64_t count, double steps, int splits,
                 double step, const Arch& arch) {
     auto at_once = static_cast<int64_t>(arch.sms * share_of_sms(splits) / splits);
     auto rounds = static_cast<double>(div_up(count, std::max<int64_t>(1, at_once)));
-    int64_t vectors = int64_t{t.bm()} * t.bn / 4 / (int64_t{128} * t.groups);
-    auto waits = static_cast<double>(splits * div_up(vectors, int64_t{4} * splits));
-    double sum = t.groups == 1 ? 0.3 + 0.045 * t.bm() * t.bn / 256 + 0.85 * splits
-                               : 0.6 + 0.3 * waits + 0.85 * (splits - 1);
+    // Blocks that push their sums need little more than the time on their way; those of larger
+    // tiles read them from each other.
+    double sent = t.bm() * t.bn * 4 / 1024.0 * (splits - 1) / splits; // kB of a block
+    double crowd = 2 * count * splits > arch.sms ? 0.8 : 0;
+    double sum = t.groups == 1 ? 1.2 + 0.33 * splits + 0.12 * sent + crowd
+                               : 0.6 + 0.33 * splits + 0.2 * sent;
     return rounds * (b.start + b.store / splits + steps * step + sum);
 }
 
