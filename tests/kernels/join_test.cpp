@@ -2,9 +2,9 @@
 // Small independent steps become one launch, and give the same bytes.
 #include "backends/cuda/backend.h"
 #include "backends/cuda/driver/nvrtc.h"
-#include "backends/cuda/jit/joined_launch.h"
 #include "backends/cuda/options.h"
 #include "emulator/emulated_gpu.h"
+#include "kernels/common/joined_launch.h"
 #include "kernels/copy/copy.h"
 #include "kernels/harness.h"
 #include "ops/evaluator.h"
@@ -178,9 +178,9 @@ TEST(Join, AsksForRowsOfPlainBlocks) {
     plan::Operand from{DType::F32, 0, plan::dense({1000})};
     plan::Operand to{DType::F32, 1, plan::dense({1000})};
     kernels::Launch l = kernels::emit_copy(from, to, kernels::arch_of(90)).launches[0];
-    EXPECT_TRUE(cuda::can_join(l));
+    EXPECT_TRUE(kernels::can_join(l));
     const kernels::Launch* const twice[] = {&l, &l};
-    kernels::Launch both = cuda::joined(twice);
+    kernels::Launch both = kernels::joined(twice);
     EXPECT_EQ(both.grid[0], 2 * l.grid[0]);
     EXPECT_EQ(both.program.body.find("namespace part1"), std::string::npos) << "equal texts";
     EXPECT_EQ(both.args.offsets().size(), 2 * l.args.offsets().size() + 1);
@@ -192,13 +192,13 @@ TEST(Join, AsksForRowsOfPlainBlocks) {
     }
     kernels::Launch other = l;
     other.shared = 16;
-    EXPECT_FALSE(cuda::can_join(other));
+    EXPECT_FALSE(kernels::can_join(other));
     other = l;
     other.grid[1] = 2;
-    EXPECT_FALSE(cuda::can_join(other));
+    EXPECT_FALSE(kernels::can_join(other));
     other = l;
     other.program.kernel.reset(); // a text that nobody knows the parameters of
-    EXPECT_FALSE(cuda::can_join(other));
+    EXPECT_FALSE(kernels::can_join(other));
 }
 
 } // namespace

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // FamilyStep: the launches that a family emitted, with addresses filled in as arguments.
-#include "backends/cuda/jit/joined_launch.h"
 #include "backends/cuda/options.h"
 #include "backends/cuda/run/launch_list.h"
 #include "backends/cuda/run/steps.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "kernels/common/joined_launch.h"
 #include "kernels/copy/copy.h"
 #include "ops/dft_basis.h"
 #include "ops/ops.h"
@@ -28,7 +28,8 @@ class FamilyStep : public JoinableStep, public plan::LaunchReporter {
 public:
     FamilyStep(CudaDevice& device, std::string what)
         : what_(what), specialise_(device.state().options.specialise),
-          most_blocks_(most_joined_blocks(device.arch())), launches_(device, std::move(what)) {}
+          most_blocks_(kernels::most_joined_blocks(device.arch())),
+          launches_(device, std::move(what)) {}
 
     /// Emits the launches of the generic tactic, for a chosen one that does not compile.
     void set_fallback(std::function<Emitted()> f) { fallback_ = std::move(f); }
@@ -48,7 +49,7 @@ public:
         scratch_bytes_ = std::max(scratch_bytes_, e.scratch);
         tactic_ = std::move(tactic);
         bool joins = !complete_ && scratch_bytes_ == 0 && e.launches.size() == 1 &&
-                     e.launches[0].grid[0] <= most_blocks_ && can_join(e.launches[0]);
+                     e.launches[0].grid[0] <= most_blocks_ && kernels::can_join(e.launches[0]);
         if (joins) {
             waiting_ = std::move(e);
         } else {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Joins small independent steps of a plan into one launch: rotations of queries and keys, and
 // appends to a cache.
-#include "backends/cuda/jit/joined_launch.h"
 #include "backends/cuda/run/launch_list.h"
 #include "backends/cuda/run/steps.h"
 #include "base/log.h"
+#include "kernels/common/joined_launch.h"
 
 #include <algorithm>
 #include <limits>
@@ -178,7 +178,7 @@ bool depends(const StepEntry& a, const StepEntry& b) {
 class Joiner {
 public:
     Joiner(SegmentPlan& plan, CudaDevice& device)
-        : plan_(plan), device_(device), most_blocks_(most_joined_blocks(device.arch())) {}
+        : plan_(plan), device_(device), most_blocks_(kernels::most_joined_blocks(device.arch())) {}
 
     void run() {
         places_.resize(plan_.steps.size());
@@ -239,7 +239,7 @@ private:
             parts.push_back(launch_of(i));
         }
         kernels::Emitted e;
-        e.launches.push_back(joined(parts));
+        e.launches.push_back(kernels::joined(parts));
         const ProfilePrograms* profile = device_.state().profile_programs.get();
         if (profile != nullptr && !profile->is_open() && !profile->has(e)) {
             return; // it would have to be compiled while a run waits

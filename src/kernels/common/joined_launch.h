@@ -6,14 +6,15 @@
 
 #include <span>
 
-namespace ingot::cuda {
+namespace ingot::kernels {
 
 /// Whether a launch can be joined: a one-dimensional grid of blocks of 256 threads, generated text
-/// that uses blockIdx.x alone, and arguments that are pointers and integers.
-bool can_join(const kernels::Launch& l);
+/// that uses blockIdx.x alone, and arguments that are pointers and integers; pointers into scratch
+/// memory too only where all parts have the same.
+bool can_join(const Launch& l, bool same_scratch = false);
 /// The limit on blocks of all parts together: those that run at once.
-int64_t most_joined_blocks(const kernels::Arch& arch);
+int64_t most_joined_blocks(const Arch& arch);
 /// One launch whose first blocks run the first part, and so on. Parts with equal texts share one.
-kernels::Launch joined(std::span<const kernels::Launch* const> parts);
+Launch joined(std::span<const Launch* const> parts);
 
-} // namespace ingot::cuda
+} // namespace ingot::kernels

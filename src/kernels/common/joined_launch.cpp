@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/jit/joined_launch.h"
+#include "kernels/common/joined_launch.h"
 
 #include "base/error.h"
 #include "base/text.h"
@@ -7,17 +7,10 @@
 #include <algorithm>
 #include <cstring>
 
-namespace ingot::cuda {
-
-using kernels::Args;
-using kernels::block_number;
-using kernels::Launch;
-using kernels::Operand;
+namespace ingot::kernels {
 
 namespace {
 
-using kernels::KernelParameter;
-using kernels::KernelText;
 using Kind = KernelParameter::Kind;
 
 constexpr int block_threads = 256;
@@ -88,7 +81,11 @@ void add_parameters(Launch& out, const Launch& l, size_t part, std::string& pass
             const Args::Fixup* f = fixup_at(l.args, offset);
             Operand o{DType::U8, f == nullptr ? -1 : f->buffer, {}};
             o.view.offset = f == nullptr ? 0 : f->offset;
-            f == nullptr ? out.args.null() : out.args.pointer(o);
+            if (f != nullptr && f->what == Args::Patch::Scratch) {
+                out.args.scratch(f->offset);
+            } else {
+                f == nullptr ? out.args.null() : out.args.pointer(o);
+            }
         } else if (is_wide(p)) {
             int64_t v = 0;
             std::memcpy(&v, bytes, sizeof v);
@@ -103,7 +100,7 @@ void add_parameters(Launch& out, const Launch& l, size_t part, std::string& pass
 
 } // namespace
 
-bool can_join(const Launch& l) {
+bool can_join(const Launch& l, bool same_scratch) {
     if (!l.program.kernel || !l.program.family.empty() || l.grid[1] != 1 || l.grid[2] != 1 ||
         l.grid[0] < 1 || l.block != block_threads || l.shared != 0 || l.cluster != 1 ||
         !l.args.maps().empty()) {
@@ -115,7 +112,8 @@ bool can_join(const Launch& l) {
     for (size_t i = 0; i < parameters.size(); ++i) {
         const Args::Fixup* f = fixup_at(l.args, l.args.offsets()[i]);
         bool known = parameters[i].kind == Kind::Pointer
-                         ? f == nullptr || f->what == Args::Patch::Buffer
+                         ? f == nullptr || f->what == Args::Patch::Buffer ||
+                               (same_scratch && f->what == Args::Patch::Scratch)
                          : parameters[i].kind != Kind::Other;
         if (!known) {
             return false;
@@ -124,7 +122,7 @@ bool can_join(const Launch& l) {
     return true;
 }
 
-int64_t most_joined_blocks(const kernels::Arch& arch) {
+int64_t most_joined_blocks(const Arch& arch) {
     constexpr int64_t blocks_per_sm = 8;
     return blocks_per_sm * arch.sms;
 }
@@ -168,4 +166,4 @@ Launch joined(std::span<const Launch* const> parts) {
     return out;
 }
 
-} // namespace ingot::cuda
+} // namespace ingot::kernels
