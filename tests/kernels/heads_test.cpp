@@ -215,6 +215,15 @@ TEST(Heads, QuantisedWeights) {
                  {"quant_pipelined_s4_b1"});
 }
 
+TEST(Heads, ManyRowsTakeOneLaunchMore) {
+    for (Heads h : {Heads{.batch = 12}, Heads{.batch = 40, .norm = true}}) {
+        FamilyRun run = expect_family(graph_of(h), options_of(h, ""));
+        EXPECT_TRUE(run.tactic.starts_with("apart_")) << run.tactic;
+        EXPECT_EQ(run.entries.size(), h.norm ? 3U : 2U);
+        EXPECT_EQ(run.entries.back(), "joined");
+    }
+}
+
 TEST(Heads, AnglesOfHeadsAreApart) {
     Graph g;
     Value x = g.add_input("x", {DType::F16, {1, 1, 1056}});

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/integers.h"
+#include "kernels/common/joined_launch.h"
 #include "ops/ops.h"
 
 #include <algorithm>
@@ -332,6 +333,19 @@ struct Apart {
     }
 };
 
+/// The launches joined, where they are small.
+std::vector<Launch> as_one(std::vector<Launch> parts, const Arch& arch) {
+    int64_t blocks = 0;
+    bool join = parts.size() > 1;
+    std::vector<const Launch*> all;
+    for (const Launch& l : parts) {
+        join = join && can_join(l, true);
+        blocks += l.grid[0];
+        all.push_back(&l);
+    }
+    return join && blocks <= most_joined_blocks(arch) ? std::vector{joined(all)} : std::move(parts);
+}
+
 Emitted emit_apart(const Problem& p, const HeadGroup& h, const Tactic& t, const HeadsProduct& f) {
     // The product's own scratch memory comes first.
     int64_t before = 0;
@@ -345,11 +359,12 @@ Emitted emit_apart(const Problem& p, const HeadGroup& h, const Tactic& t, const 
         before = round_up(out.scratch, scratch_step);
     }
     Operand columns = columns_of(p, h, before);
+    std::vector<Launch> last;
     for (size_t i = 0; i < h.parts().size(); ++i) {
         std::vector<Launch> more = Apart(p, h.parts()[i], i, columns).emitted.launches;
-        out.launches.insert(out.launches.end(), std::make_move_iterator(more.begin()),
-                            std::make_move_iterator(more.end()));
+        std::ranges::move(more, std::back_inserter(last));
     }
+    std::ranges::move(as_one(std::move(last), p.arch), std::back_inserter(out.launches));
     out.scratch = before + div_up(columns.view.count() * bit_width(columns.dtype), 8);
     return out;
 }
