@@ -255,6 +255,7 @@ Launch wgmma_launch(const Heads& s, const Form& f, const Tiling& t, const Arch& 
     tiles *= parts * s.batch;
     if (tiles <= arch.sms) { // so that no two blocks share an SM while others idle
         l.shared = std::max(l.shared, std::min(arch.shared_per_sm / 2, arch.shared_per_block));
+        l.alone = true;
     }
     if (loop) {
         l.grid = {std::min<int64_t>(tiles, t.blocks), 1, 1};

@@ -18,9 +18,14 @@ struct __align__(64) TensorMap {
 };
 
 // --- order of kernels: every block waits before its first access to activations or workspace. Once
-// all blocks have waited, those of the next kernel start where there is room, up to their own wait.
+// all blocks have waited, those of the next kernel start where there is room, up to their own wait;
+// before that in a launch that says so: its dynamic shared memory is an odd multiple of 16 bytes.
 DEVICE void grid_wait() {
 #if __CUDA_ARCH__ >= 900
+    u32 shared;
+    asm("mov.u32 %0,%%dynamic_smem_size;" : "=r"(shared));
+    if (shared & 16)
+        asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
     asm volatile("griddepcontrol.wait;" ::: "memory");
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif

@@ -120,6 +120,7 @@ Emitted emit(const Contraction& c, const RowNorm* norm, const PipelinedGemv& par
     l.shared = shared_bytes(c, stages);
     if (parameters.blocks_per_sm == 1) {
         l.shared = std::max(l.shared, arch.shared_of_a_lone_block());
+        l.alone = true;
     }
     l.args.pointer(c.a).pointer(c.b).pointer(c.out).i32(stages).i32(shares.per_warp);
     l.args.i32((c.b_constant ? 1 : 0) + (norm != nullptr && norm->constant ? 2 : 0));

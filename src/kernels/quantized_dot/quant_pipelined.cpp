@@ -314,6 +314,7 @@ Emitted emit_tiles(const QuantShape& s, const RowNorm* norm, const TileShare& pa
     l.shared = shared_bytes(s, stages);
     if (parameters.blocks_per_sm == 1) {
         l.shared = std::max(l.shared, arch.shared_of_a_lone_block());
+        l.alone = true;
     }
     l.args.pointer(c.a).map(c.b, weight_map(s));
     bool constant = c.b_constant && (!s.scaled || s.scale.constant) &&

@@ -4,6 +4,7 @@
 #include "backends/cuda/jit/specialise.h"
 #include "backends/cuda/jit/timeline_text.h"
 #include "backends/cuda/options.h"
+#include "backends/cuda/run/early_release.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "kernels/figures.h"
@@ -118,36 +119,37 @@ plan::LaunchReport launch_report(PendingKernel& kernel, const LaunchShape& shape
 void LaunchList::report(std::vector<plan::LaunchReport>& to) {
     for (Item& item : items_) {
         bool replaced = item.special != nullptr && item.special->loaded();
-        to.push_back(
-            launch_report(replaced ? *item.special : *item.kernel, item.shape, device_.arch()));
+        LaunchShape shape = item.shape;
+        shape.shared = item.asked;
+        to.push_back(launch_report(replaced ? *item.special : *item.kernel, shape, device_.arch()));
     }
 }
 
 void LaunchList::request(Item& item, const Launch& l, Specialise specialise) {
     using When = ProgramCache::When;
     ProgramCache& programs = *device_.state().programs;
+    int64_t most = most_shared_with_release(l.shared, device_.arch());
     ProfilePrograms* profile = device_.state().profile_programs.get();
     std::string text =
         device_.timeline() == nullptr ? kernels::full_text(l.program) : timeline_text(l);
     if (profile != nullptr && profile->is_open()) { // nothing will be launched
         bool all_now = device_.state().options.specialise == Specialise::None;
-        item.kernel = programs.request(text, l.entry, l.shared, all_now ? When::Now : When::Later);
+        item.kernel = programs.request(text, l.entry, most, all_now ? When::Now : When::Later);
         profile->note(text, l.entry, item.kernel);
         return;
     }
     std::optional<std::string> special =
         specialise == Specialise::None ? std::nullopt : specialised_text(l);
     if (special && specialise == Specialise::Eager) {
-        item.kernel = programs.request_variant(std::move(*special), l.entry, l.shared, When::Now);
+        item.kernel = programs.request_variant(std::move(*special), l.entry, most, When::Now);
         if (item.kernel != nullptr) {
             item.generic = std::move(text);
             return;
         }
     }
-    item.kernel = programs.request(std::move(text), l.entry, l.shared, When::Now);
+    item.kernel = programs.request(std::move(text), l.entry, most, When::Now);
     if (special && specialise == Specialise::Lazy) {
-        item.special =
-            programs.request_variant(std::move(*special), l.entry, l.shared, When::Later);
+        item.special = programs.request_variant(std::move(*special), l.entry, most, When::Later);
     }
 }
 
@@ -169,7 +171,8 @@ void LaunchList::add(const Launch& l, Specialise specialise) {
             " asks for ", l.shared, " bytes of shared memory, the GPU has ",
             device_.arch().shared_per_block);
     item.shape.block = static_cast<uint32_t>(l.block);
-    item.shape.shared = static_cast<uint32_t>(l.shared);
+    item.asked = static_cast<uint32_t>(l.shared);
+    item.shape.shared = static_cast<uint32_t>(shared_with_release(l, device_.arch()));
     item.shape.cluster = static_cast<uint32_t>(l.cluster);
     item.shape.overlap = device_.arch().has_pdl();
     item.args = l.args;

@@ -44,6 +44,7 @@ private:
         std::shared_ptr<PendingKernel> special; // replaces `kernel` once loaded
         std::string generic;                    // used when `kernel` does not compile
         LaunchShape shape;
+        uint32_t asked = 0; // bytes of dynamic shared memory, before those that release_early adds
         kernels::Args args;
         std::vector<Block> memory;
         std::vector<void*> parameters;
