@@ -52,7 +52,7 @@ struct Result {
     int sum;
     bool there;
 
-    DEVICE void find(int i, u32 unit, u32 end, const Geometry& g EPI_PARAMS) {
+    DEVICE void locate(int i, u32 unit, u32 end, const Geometry& g) {
         constexpr int of_row = sums_of_row / VEC;
         const int m = i / of_row, c = i % of_row * VEC;
         const i64 n = (i64)unit * NR + c;
@@ -67,7 +67,10 @@ struct Result {
 #pragma unroll
         for (int v = 0; v < NV; v++)
             at[v] = s.at[v];
-        read_extras(extras, at, g EPI_PASS);
+    }
+    DEVICE void read(const Geometry& g EPI_PARAMS) {
+        if (there)
+            read_extras(extras, at, g EPI_PASS);
     }
     DEVICE void store(const ACC* sums, const Geometry& g, OUT* out EPI_PARAMS) const {
         if (!there)
@@ -237,6 +240,7 @@ KERNEL void __launch_bounds__(256, 2)
     const int own_part = threadIdx.x % row_threads;
     Factors factors = {};
 #endif
+    Result result;
 #pragma unroll 1
     for (int waited = 0; waited < 2; waited++) {
         if (waited)
@@ -249,6 +253,8 @@ KERNEL void __launch_bounds__(256, 2)
 #pragma unroll 1
             for (int s = 0; s < stages; s++)
                 feed.next(g);
+        if (!waited && results <= 32)
+            result.locate(lane, unit, end, g);
     }
 #if NORM
     // The memory of the sums is free until the rows arrive.
@@ -265,13 +271,12 @@ KERNEL void __launch_bounds__(256, 2)
 #pragma unroll
         for (int j = 0; j < NR; j++)
             acc[i][j] = (ACC)0;
-    Result result;
     int slot = 0, kept = 0;
     u32 phase = 0;
 #pragma unroll 1
     for (; unit < end; unit++) {
         if (kept == 0 && results <= 32)
-            result.find(lane, unit, end, g EPI_PASS);
+            result.read(g EPI_PASS);
 #pragma unroll 1
         for (i64 k0 = 0; k0 < g.k; k0 += chunk) {
             mbar_wait(bars + slot * 8, phase);
@@ -289,10 +294,12 @@ KERNEL void __launch_bounds__(256, 2)
         sync_warp();
         if (results <= 32) {
             result.store(sums, g, out EPI_PASS);
+            result.locate(lane, unit + 1, end, g);
         } else {
 #pragma unroll 1
             for (int i = lane; i < results; i += 32) {
-                result.find(i, unit + 1 - kept, end, g EPI_PASS);
+                result.locate(i, unit + 1 - kept, end, g);
+                result.read(g EPI_PASS);
                 result.store(sums, g, out EPI_PASS);
             }
         }
