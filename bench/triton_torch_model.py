@@ -36,7 +36,11 @@ class Product(torch.nn.Module):
 
 def torchvision_model(name):
     import torchvision
-    return getattr(torchvision.models, name)()
+    model = getattr(torchvision.models, name)()
+    for layer in model.modules():  # whose biases are zeros: activations of 16 bits would vanish in deep models
+        if getattr(layer, "bias", None) is not None:
+            torch.nn.init.normal_(layer.bias, std=0.1)
+    return model
 
 
 MODELS = {"bert_base_dynamo": Bert, "small": Product, "resnet50": lambda: torchvision_model("resnet50"),
