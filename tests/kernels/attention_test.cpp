@@ -169,6 +169,32 @@ TEST(Attention, MaximaOnlyWhereWeightsGrow) {
     expect_family(graph_of(DType::F16, {67, 2, 2, 33, 33, 16, 16}, a), o);
 }
 
+TEST(Attention, LastStepsOfFewKeysAreShort) {
+    auto tail = [](const Graph& g, const char* tactic) {
+        FamilyOptions o;
+        o.tactic = tactic;
+        std::string text = expect_family(g, o).texts.at(0);
+        constexpr std::string_view define = "#define TAIL ";
+        return std::stoi(text.substr(text.find(define) + define.size()));
+    };
+    // Three steps of 64 keys, then 5, 16, 20 and 40.
+    for (auto [keys, expected] : {std::pair{197, 16}, {208, 16}, {212, 32}, {232, 0}, {192, 0}}) {
+        SCOPED_TRACE(keys);
+        EXPECT_EQ(tail(graph_of(DType::F16, {2, 1, 1, 150, keys, 64, 64}), "att_wgmma_128s2_"),
+                  expected);
+    }
+    EXPECT_EQ(tail(graph_of(DType::BF16, {1, 2, 1, 70, 333, 40, 40}, {}, "bool[1,1,1,333]"),
+                   "att_wgmma_256s1z_"),
+              16);
+    EXPECT_EQ(tail(graph_of(DType::F16, {1, 1, 1, 70, 212, 64, 64}, {}, "f32[1,1,1,212]"),
+                   "att_wgmma_128s2_"),
+              32);
+    ops::Attention a;
+    a.causal = true;
+    EXPECT_EQ(tail(graph_of(DType::F16, {1, 1, 1, 70, 197, 64, 64}, a), "att_wgmma_128s2_"), 0);
+    EXPECT_EQ(tail(graph_of(DType::F16, {1, 1, 1, 70, 197, 64, 64}), "att_wgmma_64s3_"), 0);
+}
+
 TEST(Attention, SingleAsTf32) {
     FamilyOptions o;
     o.tolerance = 4e-3;

@@ -4,7 +4,8 @@
 // 2 * row + key]. MASK 0 none, 1 bool, 2 of type M added; STAGED: the mask is equal for all rows of
 // a tile, and comes from shared memory in f32; EDGES: some keys are hidden beside the mask; CAP 1
 // softcap, 2 a scale that is not positive; FMA_EXP: computes 3 of 16 exponentials by
-// multiplications; LAZY: searches maxima only when weights grow too large.
+// multiplications; LAZY: searches maxima only when weights grow too large. Steps of N keys, SN or
+// fewer.
 #define PLAIN (MASK == 0 && CAP == 0)
 // Scores are exponents of e, else of 2: PLAIN before, else after scaling.
 #define BASE_E (MASK == 2 && !STAGED)
@@ -70,22 +71,23 @@ struct Softmax {
     }
     /// Scores of keys from `key` on, masked. `edge`: some keys are hidden from some rows. `bias`:
     /// the staged mask.
+    template <int N = SN>
     DEVICE void see(float* s, const Attn& a, int key, bool edge, const float* bias) {
         int lane = threadIdx.x & 31;
         key += (lane & 3) * 2;
 #if CAP == 1
 #pragma unroll
-        for (int i = 0; i < SN / 2; i++)
+        for (int i = 0; i < N / 2; i++)
             s[i] = unit - 2 * unit / (1 + ex2(s[i] * inner));
 #elif MASK != 2 && !PLAIN && !STAGED
 #pragma unroll
-        for (int i = 0; i < SN / 2; i++)
+        for (int i = 0; i < N / 2; i++)
             s[i] *= unit;
 #endif
 #if MASK
         const float by = CAP == 1 ? 1.0f : unit;
 #pragma unroll
-        for (int j = 0; j < SN / 8; j++) {
+        for (int j = 0; j < N / 8; j++) {
 #if STAGED
             Pack<float, 2> y = *(const Pack<float, 2>*)(bias + j * 8 + (lane & 3) * 2);
 #endif
@@ -112,18 +114,19 @@ struct Softmax {
 #endif
         if (EDGES && edge) {
 #pragma unroll
-            for (int i = 0; i < SN / 2; i++)
+            for (int i = 0; i < N / 2; i++)
                 if (end[i >> 1 & 1] - key <= i / 4 * 8 + (i & 1))
                     s[i] = hidden();
         }
     }
     /// The maximum so far; earlier sums must be multiplied by f.
+    template <int N = SN>
     DEVICE void raise(const float* s, float* f) {
 #pragma unroll
         for (int t = 0; t < 2; t++) {
             float m = top[t];
 #pragma unroll
-            for (int j = 0; j < SN / 8; j++)
+            for (int j = 0; j < N / 8; j++)
                 m = fmaxf(m, fmaxf(s[4 * j + 2 * t], s[4 * j + 2 * t + 1]));
             m = fmaxf(m, shfl_xor(m, 1));
             m = fmaxf(m, shfl_xor(m, 2));
@@ -146,14 +149,15 @@ struct Softmax {
 #endif
     }
     /// Turns scores of keys from `key` on into weights, with `see` and `raise`.
+    template <int N = SN>
     DEVICE void step(float* s, float* f, const Attn& a, int key, bool edge, const float* bias) {
-        see(s, a, key, edge, bias);
-        raise(s, f);
+        see<N>(s, a, key, edge, bias);
+        raise<N>(s, f);
 #pragma unroll
         for (int t = 0; t < 2; t++) {
             float base = top[t] == hidden() ? 0.0f : top[t], x = 0.0f;
 #pragma unroll
-            for (int j = 0; j < SN / 8; j++) {
+            for (int j = 0; j < N / 8; j++) {
                 float* p = s + 4 * j + 2 * t;
                 weigh(p, p, base, j);
                 x += p[0] + p[1];
@@ -168,6 +172,7 @@ struct Softmax {
     }
     /// Packed weights of scores, by the last maximum of `raise`: as good as the true one as long as
     /// 16 bits hold the weights. False where some may be too large.
+    template <int N = SN>
     DEVICE bool try_weights(u32 (*w)[4], float* x, const float* s) const {
         float base[2];
 #pragma unroll
@@ -176,7 +181,7 @@ struct Softmax {
             x[t] = 0.0f;
         }
 #pragma unroll
-        for (int j = 0; j < SN / 8; j++)
+        for (int j = 0; j < N / 8; j++)
 #pragma unroll
             for (int t = 0; t < 2; t++) {
                 float p[2];

@@ -111,6 +111,14 @@ int64_t keys_of_step(int64_t keys, int64_t most) {
     return steps > 4 ? most : div_up(div_up(keys, steps), 16) * 16;
 }
 
+/// The keys of a shorter last step, for which there is a text of its own; 0 for none.
+int64_t tail_of(const Heads& s, const Form& f, int64_t keys, int64_t splits) {
+    int64_t rest = s.arg.keys % keys;
+    bool apart = f.overlap || s.arg.causal != 0 || splits > 1 || s.arg.keys < keys ||
+                 padded_depth(s) > 64; // whose texts are long
+    return apart || rest == 0 ? 0 : rest <= 16 && keys > 32 ? 16 : rest <= 32 && keys > 48 ? 32 : 0;
+}
+
 /// Blocks that loop over all tiles; 0 where each block has one tile.
 int64_t looping_blocks(const Problem& p, const Heads& s, const Form& f, int64_t splits) {
     int64_t most = int64_t{p.arch.sms} * f.per_sm;
@@ -125,12 +133,17 @@ int64_t shared_bytes(const Heads& s, const Form& f, int64_t keys, int64_t stages
 }
 
 int64_t stages_of(const Problem& p, const Heads& s, const Form& f, int64_t keys) {
-    auto fits = [&](int64_t stages) {
+    // Measured: blocks that loop gain from more of them, others lose.
+    int64_t stages = f.lazy ? 8 : 4;
+    auto fits = [&] {
         int64_t bytes = shared_bytes(s, f, keys, stages, f.lazy);
         return bytes <= p.arch.shared_per_block &&
                f.per_sm * (bytes + 1024) <= p.arch.shared_per_sm;
     };
-    return fits(4) ? 4 : fits(3) ? 3 : 0;
+    while (stages >= 3 && !fits()) {
+        --stages;
+    }
+    return stages >= 3 ? stages : 0;
 }
 
 /// Whether TMA can load tiles: every axis advances by whole vectors.
@@ -167,7 +180,10 @@ double cost_us(const Problem& p, const Heads& s, const Form& f, int64_t keys, in
     double work = (f.lazy ? 1.4 : 2.0) * std::max(scores + values, weights);
     int64_t blocks = s.blocks(int64_t{64} * f.groups) * splits;
     double part = static_cast<double>(div_up(s.arg.keys, splits));
-    double steps = std::ceil(part / bn) * (s.arg.causal != 0 && s.rows > 512 ? 0.6 : 1.0);
+    auto tail = static_cast<double>(tail_of(s, f, keys, splits));
+    // Counted: a short step waits as long for its products.
+    double last = tail > 0 ? 0.8 - 0.8 * tail / bn : 0;
+    double steps = (std::ceil(part / bn) - last) * (s.arg.causal != 0 && s.rows > 512 ? 0.6 : 1.0);
     auto rounds = static_cast<double>(div_up(blocks, int64_t{p.arch.sms} * f.per_sm));
     auto on_sm = static_cast<double>(div_up(blocks, p.arch.sms));
     double clocks = std::max(rounds * steps * chain, on_sm * f.groups * steps * work);
@@ -225,7 +241,7 @@ TensorMap map_of(const Operand& o, int64_t keys) {
 
 /// The compile-time parameters of a program, and its blocks where these loop over tiles, else 0.
 struct Tiling {
-    int64_t keys = 0, stages = 0, blocks = 0;
+    int64_t keys = 0, stages = 0, blocks = 0, tail = 0;
 };
 
 Launch wgmma_launch(const Heads& s, const Form& f, const Tiling& t, const Arch& arch) {
@@ -237,7 +253,10 @@ Launch wgmma_launch(const Heads& s, const Form& f, const Tiling& t, const Arch& 
     d.add("WGMMA_TYPE", half ? "\"f16\"" : "\"bf16\"").add("PACK", half ? "pack_f16" : "pack_bf16");
     d.add("DH", s.arg.depth).add("WG", f.groups).add("BN", t.keys).add("SN", t.keys);
     d.add("ST", t.stages).add("OVERLAP", f.overlap ? 1 : 0).add("PER_SM", f.per_sm);
-    d.add("REGS", f.registers).add("LAZY", f.lazy ? 1 : 0).add("LOOP", loop ? 1 : 0);
+    d.add("TAIL", t.tail)
+        .add("REGS", f.registers)
+        .add("LAZY", f.lazy ? 1 : 0)
+        .add("LOOP", loop ? 1 : 0);
     add_softmax(d, s, f.fma_exp);
     // Where keys end for all rows alike, the mask in shared memory hides the others. Those of
     // another block's part may hold anything.
@@ -298,7 +317,8 @@ std::optional<Schedule> wgmma_schedule(const Problem& p, const Heads& s, const T
     Schedule how;
     how.splits = best_splits(p, s, *f, most_keys(*f, s));
     how.keys = w->keys;
-    Tiling tiling{w->keys, stages_of(p, s, *f, w->keys), looping_blocks(p, s, *f, how.splits)};
+    Tiling tiling{w->keys, stages_of(p, s, *f, w->keys), looping_blocks(p, s, *f, how.splits),
+                  tail_of(s, *f, w->keys, how.splits)};
     how.launch = [f, tiling, arch = p.arch](const Heads& heads) {
         return wgmma_launch(heads, *f, tiling, arch);
     };

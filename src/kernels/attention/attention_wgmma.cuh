@@ -6,7 +6,8 @@
 // v1 ...); else other warpgroups of the SM fill the gaps, and registers suffice for more of them.
 // DH head size, padded to D in shared memory only; REGS registers per thread, PER_SM blocks share
 // an SM; SPLIT: sums go to scratch. LOOP: as many blocks as the GPU holds loop over all tiles; a
-// block loads keys, values and rows of q of its next tile while it works on the current one.
+// block loads keys, values and rows of q of its next tile while it works on the current one. TAIL,
+// without OVERLAP: the last step multiplies so many keys where no more are left, or 0.
 #define D ((DH + 15) / 16 * 16)
 #define BM (64 * WG)
 #define THREADS (128 * WG + 128)
@@ -125,23 +126,26 @@ struct Consumer {
         if ((threadIdx.x & 31) == 0)
             mbar_arrive(bars + 8 * (ST + slot));
     }
+    template <int N>
     DEVICE void scores(float* s, int slot) const {
         u64 x = wgmma_desc(smem_addr(rows)), y = wgmma_desc(pipeline + slot * tile_bytes);
 #pragma unroll
         for (int d = 0; d < D / 16; d++)
-            wgmma<BN>(s, x + (d / 4 * q_slab + d % 4 * 32) / 16,
+            wgmma<N>(s, x + (d / 4 * q_slab + d % 4 * 32) / 16,
                       y + (d / 4 * slab + d % 4 * 32) / 16, d > 0);
     }
+    template <int N>
     DEVICE void add_values(float* o, const u32 (*p)[4], int slot) const {
         u64 y = rows_desc(pipeline + slot * tile_bytes);
 #pragma unroll
-        for (int j = 0; j < BN / 16; j++)
+        for (int j = 0; j < N / 16; j++)
             wgmma_ra<D, 1>(o, p[j], y + j * 2048 / 16, 1);
     }
 };
+template <int N>
 DEVICE void pack_weights(u32 (*p)[4], const float* s) {
 #pragma unroll
-    for (int j = 0; j < BN / 16; j++)
+    for (int j = 0; j < N / 16; j++)
 #pragma unroll
         for (int k = 0; k < 4; k++)
             p[j][k] = PACK(s[8 * j + 2 * k], s[8 * j + 2 * k + 1]);
@@ -229,78 +233,112 @@ DEVICE void wait_q() {
     sync_some(1 + (threadIdx.x >> 7), 128);
 }
 
-/// A warpgroup's rows of a tile, before the division by their sums of weights.
-DEVICE void attend(float* o, Softmax& softmax, Consumer& c, const u8* memory, const Attn& a,
-                   const Tile& t) {
+#if OVERLAP
+/// A warpgroup's rows of a tile with keys, before the division by their sums of weights.
+DEVICE void walk_keys(float* o, Softmax& softmax, Consumer& c, const float* bias, const Attn& a,
+                      const Tile& t) {
     int hides = first_hidden(a, t.m0, BM, t.last), steps = t.steps();
-#pragma unroll
-    for (int i = 0; i < D / 2; i++)
-        o[i] = 0.0f;
-    if (steps == 0)
-        return;
     float s[BN / 2], f[2];
     u32 p[BN / 16][4];
-    const float* bias = (const float*)(memory + bias_at);
 #pragma unroll 1
     for (int n = 0; n < steps; n++) {
         int key = t.first + n * BN, slot = c.wait(), before = 0;
         wgmma_fence();
-        c.scores(s, slot);
+        c.scores<BN>(s, slot);
         wgmma_commit();
-#if OVERLAP
         if (n > 0) {
             before = c.wait();
-            c.add_values(o, p, before);
+            c.add_values<BN>(o, p, before);
         }
         wgmma_commit();
-#endif
-        wgmma_wait<OVERLAP>();
-#if LAZY
-        softmax.see(s, a, key, key + BN > hides, bias + slot * BN);
-        c.release(slot);
-        float x[2];
-        bool raised = softmax.unseen();
-        f[0] = f[1] = 1.0f;
-#pragma unroll 1
-        for (;;) {
-            if (raised) {
-                softmax.raise(s, f);
-                rescale<D>(o, f);
-            }
-            if (softmax.try_weights(p, x, s) || raised)
-                break;
-            raised = true;
-        }
-        softmax.sum[0] = softmax.sum[0] * f[0] + x[0];
-        softmax.sum[1] = softmax.sum[1] * f[1] + x[1];
-#else
+        wgmma_wait<1>();
         softmax.step(s, f, a, key, key + BN > hides, bias + slot * BN);
         c.release(slot);
-#if OVERLAP
         wgmma_wait<0>();
         if (n > 0)
             c.release(before);
-#endif
         rescale<D>(o, f);
-        pack_weights(p, s);
-#endif
-#if !OVERLAP
-        before = c.wait();
-        wgmma_fence();
-        c.add_values(o, p, before);
-        wgmma_commit();
-        wgmma_wait<0>();
-        c.release(before);
-#endif
+        pack_weights<BN>(p, s);
     }
-#if OVERLAP
     int slot = c.wait();
     wgmma_fence();
-    c.add_values(o, p, slot);
+    c.add_values<BN>(o, p, slot);
     wgmma_commit();
     wgmma_wait<0>();
     c.release(slot);
+}
+#else
+/// N keys from `key` on.
+template <int N>
+DEVICE void see_keys(float* o, Softmax& softmax, Consumer& c, const float* bias, const Attn& a,
+                     int key, bool edge) {
+    float s[N / 2], f[2];
+    u32 p[N / 16][4];
+    int slot = c.wait();
+    wgmma_fence();
+    c.scores<N>(s, slot);
+    wgmma_commit();
+    wgmma_wait<0>();
+#if LAZY
+    softmax.see<N>(s, a, key, edge, bias + slot * BN);
+    c.release(slot);
+    float x[2];
+    bool raised = softmax.unseen();
+    f[0] = f[1] = 1.0f;
+#pragma unroll 1
+    for (;;) {
+        if (raised) {
+            softmax.raise<N>(s, f);
+            rescale<D>(o, f);
+        }
+        if (softmax.try_weights<N>(p, x, s) || raised)
+            break;
+        raised = true;
+    }
+    softmax.sum[0] = softmax.sum[0] * f[0] + x[0];
+    softmax.sum[1] = softmax.sum[1] * f[1] + x[1];
+#else
+    softmax.step<N>(s, f, a, key, edge, bias + slot * BN);
+    c.release(slot);
+    rescale<D>(o, f);
+    pack_weights<N>(p, s);
 #endif
+    slot = c.wait();
+    wgmma_fence();
+    c.add_values<N>(o, p, slot);
+    wgmma_commit();
+    wgmma_wait<0>();
+    c.release(slot);
+}
+
+/// As above.
+DEVICE void walk_keys(float* o, Softmax& softmax, Consumer& c, const float* bias, const Attn& a,
+                      const Tile& t) {
+    int hides = first_hidden(a, t.m0, BM, t.last), whole = t.steps();
+#if TAIL
+    bool tail = t.last - (t.first + (whole - 1) * BN) <= TAIL;
+    whole -= tail;
+#endif
+#pragma unroll 1
+    for (int n = 0; n < whole; n++) {
+        int key = t.first + n * BN;
+        see_keys<BN>(o, softmax, c, bias, a, key, key + BN > hides);
+    }
+#if TAIL
+    if (tail)
+        see_keys<TAIL>(o, softmax, c, bias, a, t.first + whole * BN, true);
+#endif
+}
+#endif
+
+/// As walk_keys, with keys or without.
+DEVICE void attend(float* o, Softmax& softmax, Consumer& c, const u8* memory, const Attn& a,
+                   const Tile& t) {
+#pragma unroll
+    for (int i = 0; i < D / 2; i++)
+        o[i] = 0.0f;
+    if (t.steps() > 0)
+        walk_keys(o, softmax, c, (const float*)(memory + bias_at), a, t);
 }
 
 KERNEL void __launch_bounds__(THREADS, PER_SM)
