@@ -42,6 +42,20 @@ TEST(Pool, RowMajorAndChannelsLast) {
     }
 }
 
+TEST(Pool, SmallWindowsAreReadAtOnce) {
+    auto taps = [](const char* type, const ops::Pool& p) {
+        FamilyOptions o;
+        o.orders = {{0, 2, 3, 1}};
+        std::string text = expect_family(graph_of(type, p), o).texts.at(0);
+        constexpr std::string_view define = "#define TAPS ";
+        return std::stoi(text.substr(text.find(define) + define.size()));
+    };
+    EXPECT_EQ(taps("f16[2,16,9,11]", window("max", 2, 3, 2, 1)), 9);
+    EXPECT_EQ(taps("f32[2,8,9,11]", window("average", 2, 5, 1, 2)), 25);
+    EXPECT_EQ(taps("f64[1,4,9,11]", window("average", 2, 4, 3, 1)), 16);
+    EXPECT_EQ(taps("f16[1,8,9,11]", window("max", 2, 6, 1, 0)), 0);
+}
+
 TEST(Pool, OtherRanksAndDTypes) {
     for (const char* t : {"f32[2,3,20]", "f64[1,3,20]", "bf16[2,4,20]"}) {
         sweep(graph_of(t, window("average", 1, 4, 3, 2)));

@@ -103,6 +103,27 @@ std::vector<Tactic> tactics(const Problem& p) {
     return {make_tactic(Direct{}, 2 + bytes / (p.arch.dram_gbs * 1000))};
 }
 
+/// The window, where a thread can have the loads of some taps on the way at once: one after the
+/// other each waits for the memory. A text of more taps would be long.
+void add_window(Defines& d, const Pooling& s) {
+    constexpr int64_t most_taps = 25;
+    constexpr int64_t most_at_once = 9;
+    constexpr int64_t most_bytes = 64; // in registers
+    int64_t taps = 1;
+    std::string sizes;
+    for (int i = 0; i < s.axes; ++i) {
+        taps = std::min(taps * s.arg.size[i], most_taps + 1);
+        sizes += str(i > 0 ? ", " : "", s.arg.size[i]);
+    }
+    int64_t bytes = s.vector * bytes_of(s.x.dtype);
+    if (taps < 1 || taps > most_taps) {
+        d.add("TAPS", 0);
+        return;
+    }
+    d.add("TAPS", taps).add("SIZES", str('{', sizes, '}'));
+    d.add("AT_ONCE", std::min({taps, most_at_once, std::max<int64_t>(most_bytes / bytes, 1)}));
+}
+
 Emitted emit(const Problem& p, const Tactic&) {
     Pooling s = pooling_of(p);
     Emitted out;
@@ -116,6 +137,7 @@ Emitted emit(const Problem& p, const Tactic&) {
     d.add("IDENTITY", combine_identity(fn, s.x.dtype)).add("AVERAGE", s.average ? 1 : 0);
     d.add("CL", s.channels_last ? 1 : 0).add("V", s.vector).add("SR", s.axes);
     d.add("NV", s.views);
+    add_window(d, s);
     l.program = {{"types", "math", "combine"}, d.text(), "pool", s.epilogue.text};
     l.entry = "pool";
     l.grid[0] = div_up(s.arg.count, 256);

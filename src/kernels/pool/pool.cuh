@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling over windows of [N,C,spatial...]: V adjacent results per thread along the channels (CL)
 // or along the last spatial axis (V is 1 then). Traffic: x about once, thanks to the caches. T
-// stored, C compute, AVERAGE or maximum, SR spatial axes, NV views (x, result, operands).
+// stored, C compute, AVERAGE or maximum, SR spatial axes, NV views (x, result, operands). TAPS: of a
+// window of SIZES, which a thread reads AT_ONCE at a time; 0 where it is too large for the text.
 struct Pool {
     i64 count;        // of results, in vectors
     i64 stride[8][5]; // of each view over [N,C,spatial...]
@@ -50,6 +51,34 @@ KERNEL void __launch_bounds__(256, 4)
             divisor *= (C)inside;
         }
     }
+#if TAPS
+    constexpr int sizes[3] = SIZES;
+#pragma unroll
+    for (int first = 0; first < TAPS; first += AT_ONCE) {
+        Pack<T, V> v[AT_ONCE];
+        bool in[AT_ONCE];
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++) {
+            int tap = first + i;
+            i64 at = 0;
+            in[i] = tap < TAPS;
+#pragma unroll
+            for (int d = SR - 1; d >= 0; d--) {
+                int q = begin[d] + tap % sizes[d] * p.dilation[d];
+                tap /= sizes[d];
+                in[i] = in[i] && q >= 0 && q < p.in[d];
+                at += q * p.stride[0][2 + d];
+            }
+            if (in[i])
+                v[i] = *(const Pack<T, V>*)(from + at);
+        }
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++)
+#pragma unroll
+            for (int k = 0; k < V; k++)
+                acc[k] = in[i] ? combine<FN>(acc[k], (C)widen(v[i].v[k])) : acc[k];
+    }
+#else
     for (int a = 0; a < count[0]; a++) {
         int i0 = begin[0] + a * p.dilation[0];
         if (i0 < 0 || i0 >= p.in[0])
@@ -74,6 +103,7 @@ KERNEL void __launch_bounds__(256, 4)
             }
         }
     }
+#endif
     i64 at[NV];
 #pragma unroll
     for (int v = 1; v < NV; v++) {
