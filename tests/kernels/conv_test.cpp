@@ -97,6 +97,8 @@ TEST(Conv, Stem) {
     FamilyOptions stem;
     stem.tactic = "conv_stem";
     EXPECT_TRUE(expect_family(with_residual(c), stem).tactic.starts_with("conv_stem"));
+    std::string text = expect_family(conv_graph(c), stem).texts.at(0);
+    EXPECT_NE(text.find("#define IN_REGISTERS 1"), std::string::npos);
     c.x = "f16[70,4,19,18]";
     c.w = "f16[45,4,5,2]";
     c.strides = {3, 1};

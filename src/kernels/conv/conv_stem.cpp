@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host side of conv_stem.cuh: convolutions of up to four channels.
 #include "kernels/common/expr_text.h"
+#include "kernels/contraction/persistent.h"
 #include "kernels/conv/algorithms.h"
 
 #include <algorithm>
@@ -131,6 +132,8 @@ Emitted emit_stem_conv(const ConvShape& s, const Arch& arch, const ConvStem& par
     Contraction c = window_contraction(s);
     StemArg a = stem_of(s, tile);
     StoreText t = store_text(c, vector_columns(c) ? 8 : 1);
+    PersistentEpilogue e = persistent_epilogue(c);
+    bool in_registers = e.possible && e.full < 0;
     Launch l;
     l.program.uses = {"types", "math"};
     l.program.defines =
@@ -138,9 +141,11 @@ Emitted emit_stem_conv(const ConvShape& s, const Arch& arch, const ConvStem& par
             s.x.dtype == DType::F16 ? "mma_f16" : "mma_bf16", "((float*)(c), a, b0, b1)\n",
             "#define BN ", tile.columns, "\n#define ROWS ", tile.rows, "\n#define CHANNELS ",
             s.window.channels, "\n#define X_PLANES ", plane_vectors(s) ? 1 : 0,
-            "\n#define W_VECTORS ", weight_vectors(s, c) ? 1 : 0, "\n", t.defines);
+            "\n#define W_VECTORS ", weight_vectors(s, c) ? 1 : 0, "\n#define IN_REGISTERS ",
+            in_registers ? 1 : 0, "\n", t.defines);
     l.program.body =
-        str(device_file("contract"), t.functions, device_file("store_tile"), device_file("window"));
+        str(device_file("contract"), in_registers ? persistent_text(c, e) : t.functions,
+            in_registers ? "" : device_file("store_tile"), device_file("window"));
     l.program.family = "conv_stem";
     l.entry = "conv_stem";
     l.block = 128;
@@ -153,9 +158,9 @@ Emitted emit_stem_conv(const ConvShape& s, const Arch& arch, const ConvStem& par
     l.args.value(a);
     add_geometry(l.args, c);
     add_operands(l.args, c);
-    Emitted e;
-    e.launches.push_back(std::move(l));
-    return e;
+    Emitted emitted;
+    emitted.launches.push_back(std::move(l));
+    return emitted;
 }
 
 } // namespace ingot::kernels

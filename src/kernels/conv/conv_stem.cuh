@@ -5,6 +5,8 @@
 // contiguous run, and reads fragments from the runs in place. The depth is (kernel row, run), with
 // runs padded to a multiple of 8; elements beyond the window are masked. X_PLANES: rows of a
 // channel are read in vectors of 8 pixels; W_VECTORS: the weights of 8 results are adjacent.
+// IN_REGISTERS: sums go through the epilogue (read_columns and epilogue_pair, generated) in
+// registers, and as 16 bits through shared memory, which stores of whole vectors read.
 // Traffic: the input about 1.5 times, the result once.
 constexpr int down = 4 * ROWS, across = 16, threads = 128;
 constexpr int panel_pitch = BN + 8, kept_pitch = BN + 8;
@@ -166,6 +168,43 @@ DEVICE void multiply_stem(StemSums& sums, const IN* tile, u32 weights, const Win
     }
 }
 
+#if IN_REGISTERS
+constexpr int row_vectors = BN / 8; // of a row
+struct StemColumns {
+    Columns of[row_vectors];
+};
+DEVICE StemColumns read_stem_columns(i64 n0, int lane, const Geometry& g EPI_PARAMS) {
+    StemColumns columns;
+#pragma unroll
+    for (int j = 0; j < row_vectors; j++)
+        if (n0 + j * 8 < g.n)
+            read_columns(columns.of[j], n0 + j * 8 + (lane & 3) * 2 EPI_PASS);
+    return columns;
+}
+/// Stores the 16 positions of a row of a warp. `panel`: the warp's, of words.
+DEVICE void store_row(const ACC (*v)[4], u32* panel, const StemColumns& columns,
+                      const StemRows& rows, int first, int lane, i64 n0, const Geometry& g,
+                      OUT* out EPI_PARAMS) {
+    constexpr int pitch = panel_pitch / 2;
+    u32* mine = panel + (lane >> 2) * pitch + (lane & 3);
+#pragma unroll
+    for (int j = 0; j < row_vectors; j++) {
+        mine[j * 4] = epilogue_pair(v[j][0], v[j][1], columns.of[j], 0 EPI_PASS);
+        mine[j * 4 + 8 * pitch] = epilogue_pair(v[j][2], v[j][3], columns.of[j], 0 EPI_PASS);
+    }
+    sync_warp();
+#pragma unroll
+    for (int i = 0; i < 16 * row_vectors / 32; i++) {
+        int r = (i * 32 + lane) / row_vectors, j = (i * 32 + lane) % row_vectors;
+        i64 m = rows(first + r), n = n0 + j * 8;
+        if (m >= 0 && n < g.n)
+            *(uint4*)(out + offset_of<RM>((u32)m, g.rows, g.cm[0]) + n) =
+                *(const uint4*)(panel + r * pitch + j * 4);
+    }
+    sync_warp();
+}
+#endif
+
 KERNEL void __launch_bounds__(threads, 4)
     conv_stem(const IN* __restrict__ x, const IN* __restrict__ weights, OUT* __restrict__ out,
               i32 w_constant, const __grid_constant__ Window w, const __grid_constant__ Stem s,
@@ -182,6 +221,9 @@ KERNEL void __launch_bounds__(threads, 4)
     load_weights(kept, weights, n0, g, w, s);
     if (w_constant)
         grid_wait();
+#if IN_REGISTERS
+    StemColumns columns = read_stem_columns(n0, lane, g EPI_PASS);
+#endif
 #pragma unroll 1
     for (u32 t = blockIdx.x / (u32)s.blocks_n; t < (u32)s.tiles; t += gridDim.x / (u32)s.blocks_n) {
         u32 line = t / (u32)s.tiles_w;
@@ -200,6 +242,12 @@ KERNEL void __launch_bounds__(threads, 4)
         StemSums sums;
         multiply_stem(sums, tile, smem_addr(kept), w, s);
         sync(); // the tile may be overwritten
+#if IN_REGISTERS
+#pragma unroll
+        for (int part = 0; part < ROWS; part++)
+            store_row(sums.v[part], (u32*)panel, columns, rows, (warp * ROWS + part) * 16, lane, n0,
+                      g, out EPI_PASS);
+#else
 #pragma unroll 1
         for (int part = 0; part < ROWS; part++) {
             ACC* mine = panel + (lane >> 2) * panel_pitch + (lane & 3) * 2;
@@ -220,6 +268,7 @@ KERNEL void __launch_bounds__(threads, 4)
             store_tile(fetch, rows, lane, 32, first, 16, 0, n0, g, out EPI_PASS);
             sync_warp();
         }
+#endif
     }
     end_main_loop();
 }
