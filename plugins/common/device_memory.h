@@ -29,6 +29,11 @@ public:
     virtual void release_unused(void* memory) noexcept { release(memory); }
     virtual void* allocate_pinned(size_t bytes) = 0;
     virtual void release_pinned(void* memory) noexcept = 0;
+    /// The same for memory that is released when all queued work that uses it is complete. Some is
+    /// kept for the next who asks, whoever that is: a driver locks and unlocks pages while others
+    /// wait.
+    virtual void* allocate_staging(size_t bytes) { return allocate_pinned(bytes); }
+    virtual void release_staging(void* memory) noexcept { release_pinned(memory); }
     /// Copies between any two memories, the host's included, in the order of `stream`; complete on
     /// return where `stream` is null.
     virtual void copy(void* target, const void* source, size_t bytes, void* stream) = 0;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/triton/runner.h"
 
-#include "base/cpus.h"
-
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -15,7 +13,6 @@ namespace nv = nvinfer1;
 
 namespace {
 
-constexpr size_t alignment = 256;
 /// The first run of a shape plans, the second records a CUDA graph.
 constexpr int warm_runs_on_gpu = 2;
 
@@ -27,27 +24,6 @@ std::vector<int64_t> powers_up_to(int64_t limit) {
     }
     out.push_back(limit);
     return out;
-}
-
-/// More gain little: a request's body comes out of one core's cache.
-int copying_threads() {
-    constexpr size_t most = 4;
-    return static_cast<int>(std::clamp<size_t>(usable_cpus().size(), 1, most));
-}
-
-/// Calls f(offset, bytes, parts) for the parts that lie one behind another in the staging memory.
-template <class Parts, class F>
-void for_each_stretch(Parts parts, const F& f) {
-    for (size_t first = 0; first < parts.size();) {
-        size_t begin = parts[first].offset;
-        size_t end = begin;
-        size_t last = first;
-        while (last < parts.size() && parts[last].offset == end) {
-            end += parts[last++].bytes;
-        }
-        f(begin, end - begin, parts.subspan(first, last - first));
-        first = last;
-    }
 }
 
 /// Errors: Unsupported where no kernel can be compiled for the GPU. The log says what was tried;
@@ -70,33 +46,6 @@ void require_compiler(int32_t ordinal) {
 
 } // namespace
 
-void Buffer::Free::operator()(std::byte* p) const {
-    if (device != nullptr && pinned) {
-        device->gpu().release_pinned(p);
-    } else if (device != nullptr) {
-        device->deallocateAsync(p, nullptr);
-    } else {
-        std::free(p); // NOLINT(*-no-malloc)
-    }
-}
-
-std::byte* Buffer::reserve(size_t bytes) {
-    if (bytes > bytes_ || memory_ == nullptr) {
-        size_t rounded = (std::max(bytes, alignment) + alignment - 1) / alignment * alignment;
-        memory_.reset();
-        bytes_ = 0;
-        const Free& kind = memory_.get_deleter();
-        memory_.reset(
-            static_cast<std::byte*>(kind.device == nullptr ? std::aligned_alloc(alignment, rounded)
-                                    : kind.pinned ? kind.device->gpu().allocate_pinned(rounded)
-                                                  : kind.device->allocate_or_throw(rounded)));
-        require(memory_ != nullptr, ErrorCode::OutOfMemory, "no host memory for ", rounded,
-                " bytes");
-        bytes_ = rounded;
-    }
-    return memory_.get();
-}
-
 void* OutputMemory::reallocateOutput(const char* /*name*/, void* /*current*/, uint64_t bytes,
                                      uint64_t /*alignment*/) noexcept {
     try {
@@ -115,7 +64,7 @@ Runner::Runner(std::shared_ptr<const Engine> engine, const ModelConfig& config,
                std::unique_ptr<DeviceAllocator> device)
     : engine_(std::move(engine)), device_(std::move(device)),
       max_batch_size_(config.max_batch_size), buckets_(config.parameters.buckets),
-      copiers_(device_ == nullptr ? 1 : copying_threads()) {
+      staging_(device_.get()) {
     if (max_batch_size_ > 0 && config.parameters.pads && !config.has_ragged()) {
         buckets_ = buckets_.empty() ? powers_up_to(max_batch_size_) : buckets_;
     }
@@ -134,7 +83,6 @@ Runner::Runner(std::shared_ptr<const Engine> engine, const ModelConfig& config,
         configured_.push_back(dims);
         roles_.push_back({config.is_ragged(t.name), config.find_batch_input(t.name)});
         inputs_.emplace_back(t.on_host ? nullptr : device_.get());
-        staging_.emplace_back(device_.get(), true);
     }
     make_context(config);
     if (device_ != nullptr) {
@@ -178,6 +126,7 @@ void Runner::settle() noexcept {
     }
     try {
         gpu()->wait_for_stream(stream_);
+        staging_.reset();
     } catch (const std::exception&) { // the GPU is lost: nothing runs on it
     }
 }
@@ -197,45 +146,17 @@ int64_t Runner::padded_rows(int64_t rows) const {
 
 std::byte* Runner::input_memory(size_t input, size_t bytes) {
     parts_.clear(); // of an input that was not completed
-    if (!takes_host_memory(input)) {
-        staging_[input].reserve(bytes);
-    }
     return inputs_[input].reserve(bytes);
 }
 
-/// The driver would copy from pageable memory by one thread, through a buffer of its own. A body
-/// lies in the cache of the core that received it, from which one thread reads slowly; and its
-/// parts have some KiB, for each of which a transfer would take longer than the copy.
+/// The driver would copy from pageable memory through a buffer of its own too, and under its lock;
+/// and a body's parts may have some KiB, for each of which a transfer would take longer than the
+/// copy.
 void Runner::send_parts(size_t input) {
-    std::byte* staging = staging_[input].data();
-    for_each_stretch(Parts(parts_), [&](size_t begin, size_t bytes, Parts parts) {
-        copy_parts(parts, staging, Direction::kTO_STAGING);
-        gpu()->copy(inputs_[input].data() + begin, staging + begin, bytes, stream_);
+    for_each_stretch(parts_, [&](size_t begin, size_t, PageableParts stretch) {
+        staging_.send(stretch, inputs_[input].data() + begin, copier_, stream_);
     });
     parts_.clear();
-}
-
-/// Parts that lie one behind another.
-void Runner::copy_parts(Parts parts, std::byte* staging, Direction direction) {
-    constexpr int64_t bytes_per_thread = int64_t{64} << 10;
-    size_t begin = parts.front().offset;
-    size_t bytes = parts.back().offset + parts.back().bytes - begin;
-    copiers_.parallel_for(static_cast<int64_t>(bytes), bytes_per_thread, [&](int64_t a, int64_t b) {
-        size_t low = begin + static_cast<size_t>(a);
-        size_t high = begin + static_cast<size_t>(b);
-        auto behind = std::upper_bound(parts.begin(), parts.end(), low,
-                                       [](size_t at, const Part& p) { return at < p.offset; });
-        for (auto p = behind - 1; p != parts.end() && p->offset < high; ++p) {
-            size_t at = std::max(low, p->offset);
-            size_t stop = std::min(high, p->offset + p->bytes);
-            std::byte* pageable = p->pageable + (at - p->offset);
-            if (direction == Direction::kTO_STAGING) {
-                std::memcpy(staging + at, pageable, stop - at);
-            } else {
-                std::memcpy(pageable, staging + at, stop - at);
-            }
-        }
-    });
 }
 
 void Runner::write_input(size_t input, size_t offset, const void* source, size_t bytes,
@@ -270,7 +191,7 @@ void Runner::complete_input(size_t input, size_t offset, size_t bytes) {
 }
 
 void Runner::run(const Shapes& shapes, const std::vector<const void*>& addresses) {
-    for (std::vector<Part>& parts : output_parts_) {
+    for (std::vector<PageablePart>& parts : output_parts_) {
         parts.clear(); // of a run that was not waited for
     }
     for (size_t i = 0; i < shapes.size(); ++i) {
@@ -317,18 +238,20 @@ void Runner::reserve_output_staging(size_t output) {
 
 /// A transfer into pageable memory would keep this thread in the driver until the run is complete,
 /// and with it the runs and copies of other instances. Through pinned memory only the copy itself
-/// is left to the host, in parallel, while another instance's batch runs.
+/// is left to the host, while another instance's batch runs.
 void Runner::fetch_outputs() {
     for (size_t i = 0; i < output_parts_.size(); ++i) {
         const std::byte* memory = outputs_[i]->buffer().data();
-        for_each_stretch(Parts(output_parts_[i]), [&](size_t begin, size_t bytes, Parts) {
+        for_each_stretch(output_parts_[i], [&](size_t begin, size_t bytes, PageableParts) {
             gpu()->copy(output_staging_[i].data() + begin, memory + begin, bytes, stream_);
         });
     }
     gpu()->wait_for_stream(stream_);
+    staging_.reset();
     for (size_t i = 0; i < output_parts_.size(); ++i) {
-        for_each_stretch(Parts(output_parts_[i]), [&](size_t, size_t, Parts parts) {
-            copy_parts(parts, output_staging_[i].data(), Direction::kFROM_STAGING);
+        const std::byte* pinned = output_staging_[i].data();
+        for_each_stretch(output_parts_[i], [&](size_t begin, size_t bytes, PageableParts stretch) {
+            copier_.from_pinned(stretch, begin, begin + bytes, pinned + begin);
         });
         output_parts_[i].clear();
     }
@@ -380,6 +303,25 @@ bool Runner::warm_shapes(int64_t rows, Shapes& shapes, std::string& reason) cons
     return true;
 }
 
+/// So that no request waits for the driver to lock pages, or for threads to start.
+void Runner::prepare_staging(const Shapes& shapes) {
+    std::vector<size_t> sizes;
+    for (size_t i = 0; i < shapes.size(); ++i) {
+        if (!takes_host_memory(i)) {
+            sizes.push_back(static_cast<size_t>(element_count(shapes[i])) *
+                            element_bytes(engine_->inputs[i].type));
+            copier_.expect(std::min(sizes.back(), InputStaging::most_half));
+        }
+    }
+    staging_.prepare(sizes, stream_);
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+        if (outputs_[i]->buffer().gpu() != nullptr) {
+            reserve_output_staging(i);
+            copier_.expect(output_staging_[i].bytes());
+        }
+    }
+}
+
 void Runner::warm_one(const Shapes& shapes) {
     std::vector<const void*> addresses;
     for (size_t i = 0; i < shapes.size(); ++i) {
@@ -392,11 +334,7 @@ void Runner::warm_one(const Shapes& shapes) {
         run(shapes, addresses);
         wait();
     }
-    for (size_t i = 0; i < outputs_.size(); ++i) {
-        if (outputs_[i]->buffer().gpu() != nullptr) {
-            reserve_output_staging(i);
-        }
-    }
+    prepare_staging(shapes);
 }
 
 size_t Runner::warm_up(std::string& reason) {

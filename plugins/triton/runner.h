@@ -4,8 +4,8 @@
 // there, and runs are recorded as CUDA graphs.
 #pragma once
 
-#include "base/thread_pool.h"
 #include "plugins/triton/config.h"
+#include "plugins/triton/staging.h"
 
 #include <memory>
 #include <set>
@@ -14,32 +14,6 @@
 namespace ingot::triton {
 
 using Shapes = std::vector<std::vector<int64_t>>; // of all inputs, in the engine's order
-
-/// Memory aligned for full speed, that only grows: of a GPU, of the host pinned for a GPU, or the
-/// host's own where the allocator is null. The allocator must outlive it. Not thread safe.
-class Buffer {
-public:
-    explicit Buffer(DeviceAllocator* device, bool pinned = false)
-        : memory_(nullptr, Free{device, pinned}) {}
-    /// At least `bytes`; what was in it is lost. Errors: OutOfMemory, Device.
-    std::byte* reserve(size_t bytes);
-    std::byte* data() const { return memory_.get(); }
-    /// The GPU that needs a copy to access it from the host; null: the host does not.
-    DeviceMemory* gpu() const {
-        const Free& kind = memory_.get_deleter();
-        return kind.pinned || kind.device == nullptr ? nullptr : &kind.device->gpu();
-    }
-    size_t bytes() const { return bytes_; }
-
-private:
-    struct Free {
-        DeviceAllocator* device;
-        bool pinned;
-        void operator()(std::byte* p) const;
-    };
-    std::unique_ptr<std::byte, Free> memory_;
-    size_t bytes_ = 0;
-};
 
 /// Gives an output its memory, and keeps the shape that it turned out to have.
 class OutputMemory final : public nvinfer1::IOutputAllocator {
@@ -112,17 +86,10 @@ private:
     size_t warm_all(std::vector<int64_t> rows, std::string& reason);
     void warm_one(const Shapes& shapes);
     void take_precedence();
-    struct Part {
-        size_t offset;       // in the staging memory
-        std::byte* pageable; // of an input: only read
-        size_t bytes;
-    };
-    using Parts = std::span<const Part>;
-    enum class Direction { kTO_STAGING, kFROM_STAGING };
     void send_parts(size_t input);
+    void prepare_staging(const Shapes& shapes);
     void reserve_output_staging(size_t output);
     void fetch_outputs();
-    void copy_parts(Parts parts, std::byte* staging, Direction direction);
 
     std::shared_ptr<const Engine> engine_;
     std::unique_ptr<DeviceAllocator> device_;
@@ -137,12 +104,12 @@ private:
     Shapes configured_;            // with the rows of a batch in front, -1
     ErrorList errors_;
     std::vector<Buffer> inputs_;
-    std::vector<Buffer> staging_; // pinned, for inputs that come in pageable memory
-    std::vector<Part> parts_;     // of the present input, in pageable memory
-    ThreadPool copiers_;
+    InputStaging staging_;            // for inputs that come in pageable memory
+    std::vector<PageablePart> parts_; // of the present input
+    HostCopier copier_;
     std::vector<std::unique_ptr<OutputMemory>> outputs_;
-    std::vector<Buffer> output_staging_;          // pinned, for targets in pageable memory
-    std::vector<std::vector<Part>> output_parts_; // of each output, until wait()
+    std::vector<Buffer> output_staging_;                  // pinned, for targets in pageable memory
+    std::vector<std::vector<PageablePart>> output_parts_; // of each output, until wait()
     std::set<Shapes> prepared_;
     double preparing_seconds_ = 0;
     std::unique_ptr<nvinfer1::IExecutionContext> context_;
