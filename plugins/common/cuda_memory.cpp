@@ -6,6 +6,7 @@
 #include "base/shared_library.h"
 #include "plugins/common/device_memory.h"
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -170,6 +171,9 @@ public:
         has_pool_ = answer != 0;
     }
     ~CudaMemory() override {
+        for (const auto& [bytes, memory] : kept_) {
+            release_pinned(memory);
+        }
         if (pool_stream_ != nullptr) {
             release_stream(pool_stream_);
         }
@@ -226,6 +230,35 @@ public:
         }
         Current current(*this, false);
         driver().host_free(memory);
+    }
+    void* allocate_staging(size_t bytes) override {
+        size_t wanted =
+            (std::max<size_t>(bytes, 1) + staging_step - 1) / staging_step * staging_step;
+        {
+            std::scoped_lock lock(mutex_);
+            auto found = kept_.lower_bound(wanted);
+            if (found != kept_.end() && found->first <= 2 * wanted) {
+                void* memory = found->second;
+                lent_.emplace(memory, found->first);
+                kept_bytes_ -= found->first;
+                kept_.erase(found);
+                return memory;
+            }
+        }
+        void* memory = allocate_pinned(wanted);
+        try {
+            std::scoped_lock lock(mutex_);
+            lent_.emplace(memory, wanted);
+        } catch (...) {
+            release_pinned(memory);
+            throw;
+        }
+        return memory;
+    }
+    void release_staging(void* memory) noexcept override {
+        if (memory != nullptr && !keep(memory)) {
+            release_pinned(memory);
+        }
     }
     void copy(void* target, const void* source, size_t bytes, void* stream) override {
         Current current(*this);
@@ -362,6 +395,26 @@ private:
         Current(const Current&) = delete;
         Current& operator=(const Current&) = delete;
     };
+    /// Whether that staging memory is kept for others.
+    bool keep(void* memory) noexcept {
+        std::scoped_lock lock(mutex_);
+        auto found = lent_.find(memory);
+        if (found == lent_.end()) {
+            return false;
+        }
+        size_t bytes = found->second;
+        lent_.erase(found);
+        if (kept_bytes_ + bytes > most_kept) {
+            return false;
+        }
+        try {
+            kept_.emplace(bytes, memory);
+        } catch (...) {
+            return false;
+        }
+        kept_bytes_ += bytes;
+        return true;
+    }
     /// Nothing but allocations is queued on it.
     void* pool_stream() {
         std::scoped_lock lock(mutex_);
@@ -377,6 +430,11 @@ private:
     bool has_pool_ = false;
     std::mutex mutex_;
     void* pool_stream_ = nullptr;
+    static constexpr size_t staging_step = 64 << 10;
+    static constexpr size_t most_kept = 64 << 20;
+    std::map<void*, size_t> lent_; // staging memory in use, with its size
+    std::multimap<size_t, void*> kept_;
+    size_t kept_bytes_ = 0;
 };
 
 } // namespace

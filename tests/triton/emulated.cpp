@@ -13,6 +13,7 @@ void TritonEmulated::SetUp() {
     launches = find_function<int64_t(int, bool)>("libcuda.so.1", "ingot_emulated_calls");
     stopping = find_function<int64_t(int)>("libcuda.so.1", "ingot_emulated_stopping");
     streams = find_function<int64_t(int)>("libcuda.so.1", "ingot_emulated_streams");
+    locking = find_function<int64_t(int)>("libcuda.so.1", "ingot_emulated_locking");
     const char* compiler = std::getenv("INGOT_NVRTC");
     hold = find_function<void(int)>(compiler, "ingot_emulated_hold");
     waiting = find_function<int()>(compiler, "ingot_emulated_waiting");
@@ -20,7 +21,7 @@ void TritonEmulated::SetUp() {
     niceness = find_function<int()>(compiler, "ingot_emulated_niceness");
     if (newest == nullptr || loaded == nullptr || hold == nullptr || waiting == nullptr ||
         compiled == nullptr || niceness == nullptr || launches == nullptr || stopping == nullptr ||
-        streams == nullptr) {
+        streams == nullptr || locking == nullptr) {
         GTEST_SKIP() << "no emulated GPU: run it as 'ctest -R triton_emulated'";
     }
 }

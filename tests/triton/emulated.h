@@ -32,6 +32,7 @@ protected:
     int64_t (*launches)(int, bool) = nullptr; // on streams of raised priority, or on others
     int64_t (*stopping)(int) = nullptr;       // allocations that a real GPU waits for
     int64_t (*streams)(int) = nullptr;        // that were made
+    int64_t (*locking)(int) = nullptr;        // calls that lock or unlock pages
     void (*hold)(int) = nullptr;              // 1: the compiler stands still
     int (*waiting)() = nullptr;               // compilations that do
     int (*compiled)() = nullptr;

@@ -179,6 +179,25 @@ private:
     std::vector<std::vector<float>> values_;
 };
 
+/// A driver locks and unlocks pages under the lock that launches take, in milliseconds, and waits
+/// for the GPU's work before it unlocks some.
+TEST_F(TritonEmulated, LoadsAfterTheFirstLockNoPages) {
+    Scene scene(summing_engine(16, false));
+    scene.kind = TRITONSERVER_INSTANCEGROUPKIND_GPU;
+    ASSERT_EQ(scene.start(), "");
+    Sums sums(3);
+    std::vector<std::vector<float>> expected = sums.ask(scene, {0, 1, 2});
+    int64_t before = locking(0);
+    EXPECT_GT(before, 0);
+    for (int load = 0; load < 2; ++load) {
+        scene.stop_model();
+        ASSERT_EQ(scene.start_model(), "");
+        ASSERT_EQ(scene.start_instances(1), "");
+        EXPECT_EQ(sums.ask(scene, {0, 1, 2}), expected);
+    }
+    EXPECT_EQ(locking(0), before);
+}
+
 /// How many answers in shared batches have other bits than alone: requests at every place of
 /// batches of two to five, by two instances, in buckets of up to 16 rows.
 size_t other_bits(bool invariant, const std::function<void()>& settle) {

@@ -249,7 +249,7 @@ std::string Scene::execute(const std::vector<TRITONBACKEND_Request*>& requests, 
                                                       static_cast<uint32_t>(list.size())));
 }
 
-void Scene::stop() {
+void Scene::stop_model() {
     for (auto& i : instances) {
         EXPECT_EQ(text_of(TRITONBACKEND_ModelInstanceFinalize(i.get())), "");
     }
@@ -258,6 +258,10 @@ void Scene::stop() {
         EXPECT_EQ(text_of(TRITONBACKEND_ModelFinalize(&model)), "");
         model.state = nullptr;
     }
+}
+
+void Scene::stop() {
+    stop_model();
     if (backend.state != nullptr) {
         EXPECT_EQ(text_of(TRITONBACKEND_Finalize(&backend)), "");
         backend.state = nullptr;

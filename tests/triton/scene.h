@@ -85,6 +85,7 @@ public:
     std::string start(int instances = 1);
     /// All requests in one call.
     std::string execute(const std::vector<TRITONBACKEND_Request*>& requests, size_t instance = 0);
+    void stop_model();
     void stop();
 
     TRITONBACKEND_Backend backend;

@@ -39,6 +39,7 @@ struct Device {
     int64_t stopping =
         0;               // allocations and releases that a real GPU's driver lets all work wait for
     int64_t streams = 0; // made so far
+    int64_t locking = 0; // calls that lock or unlock pages of the host
     int64_t newest = 0;  // of the loaded functions that were launched, counted from 1
 };
 struct LoadedText {
@@ -202,6 +203,11 @@ EXPORT int64_t ingot_emulated_streams(int i) {
     return device(i).streams;
 }
 
+EXPORT int64_t ingot_emulated_locking(int i) {
+    std::scoped_lock lock(mutex());
+    return device(i).locking;
+}
+
 // --- devices and contexts ------------------------------------------------------------------------
 
 EXPORT CUresult cuDeviceGetCount(int* count) {
@@ -299,13 +305,22 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr p) {
 EXPORT CUresult cuMemFreeAsync(CUdeviceptr p, CUstream) {
     return release(at(p));
 }
+static void count_locking() {
+    std::scoped_lock lock(mutex());
+    if (Device* d = current()) {
+        ++d->locking;
+    }
+}
 EXPORT CUresult cuMemAllocHost_v2(void** out, size_t bytes) {
+    count_locking();
     return allocate(bytes, out);
 }
 EXPORT CUresult cuMemHostAlloc(void** out, size_t bytes, unsigned) {
+    count_locking();
     return allocate(bytes, out);
 }
 EXPORT CUresult cuMemFreeHost(void* p) {
+    count_locking();
     return release(p);
 }
 EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes, CUstream s) {

@@ -5,6 +5,9 @@
 #include "backends/cuda/driver/driver.h"
 #include "backends/cuda/driver/gpu.h"
 
+#include <map>
+#include <mutex>
+
 namespace ingot::cuda {
 
 inline CUdeviceptr address(const std::byte* p) {
@@ -50,6 +53,9 @@ struct DeviceContext {
     mutable DeviceHealth health;
 
     DeviceContext(const Driver& driver, CUdevice number) : d(driver), device(number) {}
+    ~DeviceContext();
+    DeviceContext(const DeviceContext&) = delete;
+    DeviceContext& operator=(const DeviceContext&) = delete;
 
     void check(CUresult r, const char* what) const { health.check(d, r, what); }
     /// Errors: Device for a dead device.
@@ -71,12 +77,20 @@ struct DeviceContext {
         check(d.device_attribute(&v, static_cast<int>(a), device), "cuDeviceGetAttribute");
         return v;
     }
+    /// Page-locked memory, of what others have given back if it fits. Its content is any.
+    /// Errors: OutOfMemory, Device.
+    void* lock_memory(size_t bytes) const;
+    /// Gives it back; no queued work uses it. Up to 64 MiB are kept for others: the driver locks
+    /// and unlocks pages while other work waits.
+    void unlock_memory(void* memory, size_t bytes) const noexcept;
     /// Changes the L2 cache size set aside for persisting accesses. Errors: Device.
     void set_aside(int64_t more) const;
 
 private:
     mutable std::mutex mutex_;
     mutable int64_t set_aside_ = 0;
+    mutable std::multimap<size_t, void*> locked_; // for others
+    mutable size_t locked_bytes_ = 0;
 };
 
 class NvidiaFunction : public Function {

@@ -200,6 +200,7 @@ public:
     virtual std::byte* allocate_shared(int64_t bytes) {
         return new std::byte[static_cast<size_t>(bytes)]();
     }
+    /// Once no queued work uses it.
     virtual void release_shared(std::byte* memory) noexcept { delete[] memory; }
     /// The largest persisting part of the L2 cache; 0 where it cannot be divided.
     virtual int64_t most_cache_bytes() const { return 0; }

@@ -115,23 +115,31 @@ public:
     }
 
     std::byte* allocate_shared(int64_t bytes) override {
-        Entered entered = device_.enter();
-        Relaxed relaxed(device_.d);
-        void* p = nullptr;
-        CUresult r = device_.d.mem_alloc_host(&p, static_cast<size_t>(bytes));
-        if (r == out_of_memory) {
-            fail(ErrorCode::OutOfMemory, "the system has no ", bytes,
-                 " bytes of page-locked memory left; close other programs that use GPUs");
+        auto size = static_cast<size_t>(bytes);
+        void* p = device_.lock_memory(size);
+        try {
+            std::scoped_lock lock(mutex_);
+            shared_.emplace(p, size);
+        } catch (...) {
+            device_.unlock_memory(p, size);
+            throw;
         }
-        device_.check(r, "cuMemAllocHost");
-        std::memset(p, 0, static_cast<size_t>(bytes));
+        std::memset(p, 0, size);
         return static_cast<std::byte*>(p);
     }
 
     void release_shared(std::byte* memory) noexcept override {
-        Entered entered = device_.enter_quietly();
-        Relaxed relaxed(device_.d);
-        device_.d.mem_free_host(memory);
+        size_t size = 0;
+        {
+            std::scoped_lock lock(mutex_);
+            auto found = shared_.find(memory);
+            if (found == shared_.end()) {
+                return;
+            }
+            size = found->second;
+            shared_.erase(found);
+        }
+        device_.unlock_memory(memory, size);
     }
 
     int64_t free_bytes() const override { return memory().first; }
@@ -156,11 +164,58 @@ private:
     int number_;
     kernels::Arch arch_;
     int64_t most_cache_ = 0;
+    std::mutex mutex_;
+    std::map<void*, size_t> shared_;
     std::string description_;
     std::string identity_;
 };
 
 } // namespace
+
+DeviceContext::~DeviceContext() {
+    Entered entered = enter_quietly();
+    for (const auto& [bytes, memory] : locked_) {
+        d.mem_free_host(memory);
+    }
+}
+
+void* DeviceContext::lock_memory(size_t bytes) const {
+    Entered entered = enter();
+    {
+        std::scoped_lock lock(mutex_);
+        if (auto found = locked_.find(bytes); found != locked_.end()) {
+            void* memory = found->second;
+            locked_.erase(found);
+            locked_bytes_ -= bytes;
+            return memory;
+        }
+    }
+    Relaxed relaxed(d);
+    void* memory = nullptr;
+    CUresult r = d.mem_alloc_host(&memory, bytes);
+    if (r == out_of_memory) {
+        fail(ErrorCode::OutOfMemory, "the system has no ", bytes,
+             " bytes of page-locked memory left; close other programs that use GPUs");
+    }
+    check(r, "cuMemAllocHost");
+    return memory;
+}
+
+void DeviceContext::unlock_memory(void* memory, size_t bytes) const noexcept {
+    constexpr size_t most = 64 << 20;
+    try {
+        std::scoped_lock lock(mutex_);
+        if (locked_bytes_ + bytes <= most) {
+            locked_.emplace(bytes, memory);
+            locked_bytes_ += bytes;
+            return;
+        }
+    } catch (...) { // without memory for the list nothing is kept
+    }
+    Entered entered = enter_quietly();
+    Relaxed relaxed(d);
+    d.mem_free_host(memory);
+}
 
 void DeviceContext::set_aside(int64_t more) const {
     Entered entered = enter();

@@ -89,7 +89,7 @@ public:
             }
         }
         if (staging_ != nullptr) {
-            device_.d.mem_free_host(staging_);
+            device_.unlock_memory(staging_, staging_bytes);
         }
         for (const Level& l : levels_) {
             device_.d.stream_destroy(l.handle);
@@ -421,9 +421,7 @@ private:
     std::byte* staging() {
         Entered entered = device_.enter();
         if (staging_ == nullptr) {
-            Relaxed relaxed(device_.d);
-            device_.check(device_.d.mem_alloc_host(&staging_, staging_bytes),
-                          "allocating page-locked memory");
+            staging_ = device_.lock_memory(staging_bytes);
         }
         for (CUevent& e : half_done_) {
             if (e == nullptr) {

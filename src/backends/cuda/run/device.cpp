@@ -77,6 +77,11 @@ CudaDevice::~CudaDevice() {
         release(run_state_);
     }
     if (error_words_ != nullptr) {
+        try {
+            stream_->synchronize(); // kernels write them
+        } catch (const std::exception& e) {
+            log(LogLevel::Verbose, "cuda: error words are given back after ", e.what());
+        }
         state_->gpu.release_shared(error_words_);
     }
 }
