@@ -306,7 +306,12 @@ def load_often(r, _):
                 time.sleep(0.005)
             counts.append(len(good + failing))
             resident.append(resident_bytes(server))
-        values["device_bytes_left"] = sum(device_bytes(server, name) for name in good + failing)
+        def left():
+            return sum(device_bytes(server, name) for name in good + failing)
+        end = time.monotonic() + 20  # a model that is not ready any more may still be giving back
+        while left() != 0 and time.monotonic() < end:
+            time.sleep(0.05)
+        values["device_bytes_left"] = left()
         values["seconds"] = round(time.monotonic() - start, 1)
     values["seconds_of_a_good_load"] = values["seconds_of_a_good_load"][1::8]
     warm = len(resident) // 5
