@@ -159,6 +159,8 @@ struct Problem {
     bool tf32 = true; // f32 matrix products may round their operands to TF32
     /// Only tactics that add up a result in one and the same order, whatever the other axes are.
     bool batch_invariant = false;
+    /// Whether tiles are made from the last one on, where the kernel can.
+    bool backwards = false;
 
     const Operand& operand(Value v) const { return in[static_cast<size_t>(group.input_index(v))]; }
 };

@@ -149,8 +149,10 @@ TEST(Conv, PatchesStoredByTma) {
         options.tactic = tactic;
         options.orders = {{0, 2, 3, 1}, {0, 2, 3, 1}, {0, 1, 2}, {0, 2, 3, 1}};
         EXPECT_TRUE(expect_family(with_residual(c), options).tactic.starts_with(tactic));
+        options.backwards = true;
         options.orders = {};
         EXPECT_TRUE(expect_family(conv_graph(beside), options).tactic.starts_with(tactic));
+        options.backwards = false;
     }
 }
 

@@ -109,6 +109,12 @@ TEST(Gemm, TilesStoredByTma) {
                           options)
                 .tactic.starts_with(tactic));
     }
+    options.backwards = true;
+    for (const char* tactic :
+         {staying[1], "wgmma_128x160_s1", "wgmma_64x64_s2", "wgmma_64x48_s1"}) {
+        options.tactic = tactic;
+        EXPECT_TRUE(expect_family(product({300, 408, 328}), options).tactic.starts_with(tactic));
+    }
     // More tiles than SMs have warpgroups.
     options.tactic = staying[0];
     EXPECT_TRUE(expect_family(product({20, 24, 200}, {.batch = 270}), options)

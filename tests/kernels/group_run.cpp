@@ -282,7 +282,9 @@ Placement::Placement(const GroupCase& c, const Arch& arch, const FamilyOptions& 
 }
 
 Problem Placement::problem() const {
-    return {case_.group(), options_.symbols, in_, out_, constants_, arch_, options_.tf32};
+    Problem p{case_.group(), options_.symbols, in_, out_, constants_, arch_, options_.tf32};
+    p.backwards = options_.backwards;
+    return p;
 }
 
 Emitted Placement::emit(const Tactic& t) const {

@@ -52,6 +52,7 @@ struct FamilyOptions {
     bool strided = false;
     /// The error word that the kernels store.
     uint32_t error_word = 0;
+    bool backwards = false; // Problem::backwards
 };
 
 /// The results of a run, for assertions.

@@ -110,6 +110,7 @@ Contraction contraction_of(const Problem& p, const Dot& d) {
     c.out = p.out[0];
     c.b_constant = p.constants[static_cast<size_t>(p.group.input_index(n.inputs[1]))] != nullptr;
     c.epilogue = epilogue_of(p);
+    c.backwards = p.backwards;
     const View& a = c.a.view;
     const View& b = c.b.view;
     size_t axis = 0;

@@ -46,6 +46,7 @@ struct Contraction {
     /// The epilogue's operand whose rows are normalised as they are read.
     std::optional<size_t> residual;
     bool b_constant = false;
+    bool backwards = false; // as in Problem
     Loops batch, rows, columns, depth;
     Epilogue epilogue;
 

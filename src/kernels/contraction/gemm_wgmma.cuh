@@ -82,7 +82,7 @@ DEVICE void stage_tile(float* tile, const Sums& sums, int row, int lane) {
 KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), BLOCKS)
     gemm_wgmma(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
                OUT* __restrict__ out, i32 splits, i32 b_constant, i32 a_batched, i32 b_batched,
-               float epsilon, i32 tile_at LEFT_MOMENTS CONV_PARAMS,
+               i32 backwards, float epsilon, i32 tile_at LEFT_MOMENTS CONV_PARAMS,
                const __grid_constant__ Geometry g EPI_PARAMS) {
     begin_kernel();
     SHARED(memory);
@@ -105,7 +105,7 @@ KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), BLOCKS)
 #endif
     u32 t = blockIdx.x / splits;
     int split = blockIdx.x - t * splits;
-    Place at = place_of(t, g, patch);
+    Place at = place_of(t, backwards, g, patch);
     int all = all_steps(g, patch);
     int begin = (int)((i64)all * split / splits), end = (int)((i64)all * (split + 1) / splits);
     if (group == NC) {

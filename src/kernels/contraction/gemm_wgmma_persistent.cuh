@@ -75,9 +75,10 @@ DEVICE u32 ready_of(u32 ends, u32 use) {
 struct PanelPlace {
     int panel;
     int at[4];
-    DEVICE PanelPlace(u32 use, const Tiles& tiles, const Geometry& g, const Patch& p) {
+    DEVICE PanelPlace(u32 use, const Tiles& tiles, i32 backwards, const Geometry& g,
+                      const Patch& p) {
         panel = (int)(use % panels);
-        Place tile = place_of(tiles.first + use / panels * tiles.step, g, p);
+        Place tile = place_of(tiles.first + use / panels * tiles.step, backwards, g, p);
         at[0] = (int)tile.n0 / sums_of_result + panel * 64;
 #if CONV
         at[1] = tile.row_of.at[0], at[2] = tile.row_of.at[1], at[3] = tile.row_of.at[2];
@@ -88,7 +89,7 @@ struct PanelPlace {
 };
 
 /// One thread for a warpgroup: stores panel after panel, and makes each ready again.
-DEVICE void send_panels(u32 memory, u32 ends, int group, PanelMaps out, PanelMaps x,
+DEVICE void send_panels(u32 memory, u32 ends, int group, PanelMaps out, PanelMaps x, i32 backwards,
                         const Geometry& g, const Patch& p) {
     Tiles tiles(group, g, p);
     u32 uses = tiles.count() * panels;
@@ -96,7 +97,7 @@ DEVICE void send_panels(u32 memory, u32 ends, int group, PanelMaps out, PanelMap
     for (u32 use = 0; use < uses + buffers; use++) {
         if (use >= buffers) { // send the one that has its place
             u32 old = use - buffers, bar = ready_of(ends, old) + 8;
-            PanelPlace there(old, tiles, g, p);
+            PanelPlace there(old, tiles, backwards, g, p);
             mbar_wait(bar, old / buffers & 1);
             u32 from = memory + old % buffers * panel_bytes;
 #if BATCHED || CONV
@@ -112,7 +113,7 @@ DEVICE void send_panels(u32 memory, u32 ends, int group, PanelMaps out, PanelMap
             continue;
         u32 bar = ready_of(ends, use);
 #if FULL
-        PanelPlace there(use, tiles, g, p);
+        PanelPlace there(use, tiles, backwards, g, p);
         u32 to = memory + use % buffers * panel_bytes;
         mbar_expect(bar, tile_rows(g, p) * (TAIL && there.panel == panels - 1 ? 64 : 128));
 #if BATCHED || CONV
@@ -338,7 +339,7 @@ KERNEL void __launch_bounds__(consumers + 128, 1)
     gemm_wgmma_persistent(const __grid_constant__ TensorMap map_a,
                           const __grid_constant__ TensorMap map_b,
                           const __grid_constant__ TensorMap map_out MORE_MAPS, i32 b_constant,
-                          i32 a_batched, i32 b_batched A_MOMENTS CONV_PARAMS,
+                          i32 a_batched, i32 b_batched, i32 backwards A_MOMENTS CONV_PARAMS,
                           const __grid_constant__ Geometry g EPI_PARAMS) {
     begin_kernel();
     SHARED(memory);
@@ -373,7 +374,7 @@ KERNEL void __launch_bounds__(consumers + 128, 1)
             int bytes = bytes_of_a(g, patch);
 #pragma unroll 1
             for (u32 t = tiles.first; t < tiles.end; t += gridDim.x) {
-                Place at = place_of(t, g, patch);
+                Place at = place_of(t, backwards, g, patch);
                 LoadA load(&map_a, at, 0, a_batched, patch);
                 produce<slab_a>(load, bytes, pipeline, full, 0, all, turn);
             }
@@ -384,7 +385,7 @@ KERNEL void __launch_bounds__(consumers + 128, 1)
             Tiles tiles(0, g, patch);
 #pragma unroll 1
             for (u32 t = tiles.first; t < tiles.end; t += gridDim.x) {
-                Place at = place_of(t, g, patch);
+                Place at = place_of(t, backwards, g, patch);
                 LoadB load(&map_b, at, 0, b_batched, patch);
                 produce<slab_b>(load, slab_b, pipeline + slab_a, full, 0, all, turn);
             }
@@ -402,7 +403,7 @@ KERNEL void __launch_bounds__(consumers + 128, 1)
             grid_wait();
             int of = role - 2;
             send_panels(pipeline + panel_at + of * buffers * panel_bytes, ends + of * buffers * 16,
-                        of, out, x, g, patch);
+                        of, out, x, backwards, g, patch);
         }
         return;
     }
@@ -420,8 +421,8 @@ KERNEL void __launch_bounds__(consumers + 128, 1)
         float factor = 1.0f;
 #ifdef MERGED
         int r = lane / 16 * 64 + warp * 16 + (lane & 15);
-        factor = row_factor(a_moments, r < tile_m ? place_of(t, g, patch).row_of(r) : -1, (int)g.k,
-                            epsilon);
+        factor = row_factor(a_moments, r < tile_m ? place_of(t, backwards, g, patch).row_of(r) : -1,
+                            (int)g.k, epsilon);
 #endif
         int before = (2 * i + group) * all; // steps of the block's tiles so far
         Turn turn;
@@ -435,7 +436,7 @@ KERNEL void __launch_bounds__(consumers + 128, 1)
             end_main_loop();
         if (i == 0)
             grid_wait();
-        epilogue_of_tile(sums, memory_of, mine, (u32)i * panels, place_of(t, g, patch), factor,
-                         warp, lane, g EPI_PASS);
+        epilogue_of_tile(sums, memory_of, mine, (u32)i * panels, place_of(t, backwards, g, patch),
+                         factor, warp, lane, g EPI_PASS);
     }
 }

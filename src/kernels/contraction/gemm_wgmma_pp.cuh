@@ -51,8 +51,8 @@ DEVICE void store_panels(const Sums& sums, float* panel, u8* room, const Place& 
 
 KERNEL void __launch_bounds__(384, 1)
     gemm_wgmma_pp(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
-                  OUT* __restrict__ out, i32 b_constant, i32 a_batched, i32 b_batched CONV_PARAMS,
-                  const __grid_constant__ Geometry g EPI_PARAMS) {
+                  OUT* __restrict__ out, i32 b_constant, i32 a_batched, i32 b_batched,
+                  i32 backwards CONV_PARAMS, const __grid_constant__ Geometry g EPI_PARAMS) {
     begin_kernel();
     SHARED(memory);
     u32 pipeline = smem_addr(memory), full = pipeline + bar_at, turns = full + 16 * ST;
@@ -78,7 +78,7 @@ KERNEL void __launch_bounds__(384, 1)
             int bytes = bytes_of_a(g, patch);
 #pragma unroll 1
             for (u32 t = blockIdx.x; t < tiles; t += gridDim.x) {
-                Place at = place_of(t, g, patch);
+                Place at = place_of(t, backwards, g, patch);
                 LoadA load(&map_a, at, 0, a_batched, patch);
                 produce<slab_a>(load, bytes, pipeline, full, 0, all, turn);
             }
@@ -88,7 +88,7 @@ KERNEL void __launch_bounds__(384, 1)
                 grid_wait();
 #pragma unroll 1
             for (u32 t = blockIdx.x; t < tiles; t += gridDim.x) {
-                Place at = place_of(t, g, patch);
+                Place at = place_of(t, backwards, g, patch);
                 LoadB load(&map_b, at, 0, b_batched, patch);
                 produce<slab_b>(load, slab_b, pipeline + slab_a, full, 0, all, turn);
             }
@@ -114,6 +114,7 @@ KERNEL void __launch_bounds__(384, 1)
             end_main_loop();
         if (i == 0)
             grid_wait();
-        store_panels(sums, panel, room, place_of(t, g, patch), warp, lane, g, out EPI_PASS);
+        store_panels(sums, panel, room, place_of(t, backwards, g, patch), warp, lane, g,
+                     out EPI_PASS);
     }
 }

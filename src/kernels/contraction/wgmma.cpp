@@ -391,6 +391,7 @@ void add_wgmma_numbers(Args& args, const WgmmaTile& t, const WgmmaNumbers& n) {
         args.i32(n.splits);
     }
     args.i32(n.b_constant ? 1 : 0).i32(n.a_batched ? 1 : 0).i32(n.b_batched ? 1 : 0);
+    args.i32(n.backwards ? 1 : 0);
     if (!t.ping_pong) {
         args.f32(n.epsilon).i32(t.tile_at());
     } else if (n.moments != nullptr) {

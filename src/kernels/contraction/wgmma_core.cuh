@@ -118,8 +118,13 @@ DEVICE int all_steps(const Geometry& g, const Patch& p) {
     return (int)((g.k + depth_step - 1) / depth_step);
 #endif
 }
-DEVICE Place place_of(u32 t, const Geometry& g, const Patch& p) {
-    u32 tm = row_tiles(g, p), tn = column_tiles(g), batch = t / (tm * tn);
+/// `backwards`: from the last tile to the first one. A kernel so finds in L2 what the one before it
+/// has stored last.
+DEVICE Place place_of(u32 t, i32 backwards, const Geometry& g, const Patch& p) {
+    u32 tm = row_tiles(g, p), tn = column_tiles(g);
+    if (backwards)
+        t = tm * tn * (u32)g.batches - 1 - t;
+    u32 batch = t / (tm * tn);
     t -= batch * tm * tn;
     // Groups of 8 row blocks, column by column, so that a wave shares operands in L2.
     u32 first = t / (8 * tn) * 8, rows = tm - first < 8 ? tm - first : 8, q = t - first * tn;

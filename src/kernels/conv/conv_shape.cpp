@@ -39,6 +39,7 @@ ConvShape conv_shape(const Problem& p) {
     ConvShape s;
     s.x = p.operand(n.inputs[0]);
     s.w = p.operand(n.inputs[1]);
+    s.backwards = p.backwards;
     s.w_constant = p.constants[static_cast<size_t>(p.group.input_index(n.inputs[1]))] != nullptr;
     s.out = p.out[0];
     s.epilogue = epilogue_of(p);
@@ -103,6 +104,7 @@ Contraction start(const ConvShape& s, int64_t batches) {
     c.b = s.w;
     c.out = s.out;
     c.b_constant = s.w_constant;
+    c.backwards = s.backwards;
     c.epilogue = s.epilogue;
     int64_t channels = s.channels / s.groups;
     int64_t results = s.results / batches;

@@ -20,6 +20,7 @@ struct WindowArg {
 struct ConvShape {
     Operand x, w, out;
     bool w_constant = false;
+    bool backwards = false; // as in Problem
     int64_t images = 0, channels = 0, results = 0, groups = 1;
     WindowArg window;
     /// The stride of w between kernel positions.

@@ -289,7 +289,8 @@ Emitted emit_wgmma_conv(const ConvShape& shape, const Arch& arch, const ConvWgmm
     } else {
         l.args.pointer(s.out);
     }
-    add_wgmma_numbers(l.args, tile, {.splits = splits, .b_constant = s.w_constant});
+    add_wgmma_numbers(l.args, tile,
+                      {.splits = splits, .b_constant = s.w_constant, .backwards = s.backwards});
     std::vector<int64_t> words;
     for (const Sizes* a : {&p.tiles, &p.size, &p.out}) {
         words.insert(words.end(), a->begin(), a->end());

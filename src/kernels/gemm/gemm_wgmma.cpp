@@ -284,6 +284,7 @@ Emitted emit_either(const Contraction& plain, const Arch& arch, const WgmmaSplit
                        .b_constant = c.b_constant,
                        .a_batched = walked(c.batch.a),
                        .b_batched = walked(c.batch.b),
+                       .backwards = c.backwards,
                        .epsilon = scaling.epsilon,
                        .moments = scaling.moments});
     add_geometry(l.args, c);

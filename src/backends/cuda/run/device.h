@@ -9,6 +9,7 @@
 #include "backends/cuda/run/device_weights.h"
 #include "backends/cuda/run/profile_programs.h"
 #include "backends/cuda/run/recording_limit.h"
+#include "backends/cuda/run/tile_order.h"
 #include "backends/cuda/run/timeline.h"
 #include "backends/cuda/tune/kernel_reuse.h"
 #include "backends/cuda/tune/tuner.h"
@@ -98,6 +99,7 @@ public:
     const kernels::Arch& arch() const { return state_->arch; }
     TacticChoices& choices() { return choices_; }
     KernelReuse& reuse() { return reuse_; }
+    TileOrder& tile_order() { return tile_order_; }
     /// Null: none is set.
     Communicator* communicator() { return communicator_.get(); }
     /// Null: none is wanted.
@@ -121,7 +123,10 @@ private:
         int replays = 0;
     };
     // DeviceLaunches
-    void begin_plan() override { reuse_.begin_plan(); }
+    void begin_plan() override {
+        reuse_.begin_plan();
+        tile_order_.begin_plan();
+    }
     void join_steps(SegmentPlan& plan) override;
     bool settle() override;
     bool replay(SegmentPlan& plan, const RunContext& context) override;
@@ -167,6 +172,7 @@ private:
     void* caller_ = nullptr; // the stream whose priority streams have; null: that of the options
     TacticChoices choices_;
     KernelReuse reuse_;
+    TileOrder tile_order_;
     std::shared_ptr<RecordingLimit> recordings_; // other devices may share it
     std::list<Recorded> recorded_;               // the last used first
     std::vector<std::string> error_names_;

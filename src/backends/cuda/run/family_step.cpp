@@ -243,6 +243,7 @@ std::unique_ptr<Step> make_family_step(const StepArgs& args) {
                     device.arch(),
                     device.state().options.tf32 && !multiplies_by_dft_basis(args),
                     args.options.batch_invariant};
+    problem.backwards = device.tile_order().add(problem);
     std::vector<Tactic> tactics = family.tactics(problem);
     CHECK(!tactics.empty(), "family ", family.name, " has no tactic for a node it accepted");
     std::string what = layer_text(args.node.name, family.name);

@@ -18,9 +18,9 @@ struct KeptProblem {
     explicit KeptProblem(const kernels::Problem& p)
         : group(p.group), in(p.in.begin(), p.in.end()), out(p.out.begin(), p.out.end()),
           constants(p.constants.begin(), p.constants.end()), symbols(p.symbols), arch(p.arch),
-          tf32(p.tf32), batch_invariant(p.batch_invariant) {}
+          tf32(p.tf32), batch_invariant(p.batch_invariant), backwards(p.backwards) {}
     kernels::Problem problem() const {
-        return {group, symbols, in, out, constants, arch, tf32, batch_invariant};
+        return {group, symbols, in, out, constants, arch, tf32, batch_invariant, backwards};
     }
 
     kernels::Group group;
@@ -31,6 +31,7 @@ struct KeptProblem {
     const kernels::Arch& arch;
     bool tf32;
     bool batch_invariant;
+    bool backwards;
 };
 
 class KernelReuse {
