@@ -132,7 +132,7 @@ struct Consumer {
 #pragma unroll
         for (int d = 0; d < D / 16; d++)
             wgmma<N>(s, x + (d / 4 * q_slab + d % 4 * 32) / 16,
-                      y + (d / 4 * slab + d % 4 * 32) / 16, d > 0);
+                     y + (d / 4 * slab + d % 4 * 32) / 16, d > 0);
     }
     template <int N>
     DEVICE void add_values(float* o, const u32 (*p)[4], int slot) const {

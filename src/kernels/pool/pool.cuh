@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling over windows of [N,C,spatial...]: V adjacent results per thread along the channels (CL)
 // or along the last spatial axis (V is 1 then). Traffic: x about once, thanks to the caches. T
-// stored, C compute, AVERAGE or maximum, SR spatial axes, NV views (x, result, operands). TAPS: of a
-// window of SIZES, which a thread reads AT_ONCE at a time; 0 where it is too large for the text.
+// stored, C compute, AVERAGE or maximum, SR spatial axes, NV views (x, result, operands). TAPS: of
+// a window of SIZES, which a thread reads AT_ONCE at a time; 0 where it is too large for the text.
 struct Pool {
     i64 count;        // of results, in vectors
     i64 stride[8][5]; // of each view over [N,C,spatial...]
