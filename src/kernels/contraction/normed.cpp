@@ -54,8 +54,8 @@ public:
         constants_.push_back(nullptr);
     }
     Problem problem() const {
-        return {group_.group(), p_.symbols, in_,     p_.out.first(1),
-                constants_,     p_.arch,    p_.tf32, p_.batch_invariant};
+        return {group_.group(),     p_.symbols,  in_, p_.out.first(1), constants_, p_.arch, p_.tf32,
+                p_.batch_invariant, p_.backwards};
     }
 
 private:
