@@ -111,7 +111,7 @@ TEST(Gemm, TilesStoredByTma) {
     }
     options.backwards = true;
     for (const char* tactic :
-         {staying[1], "wgmma_128x160_s1", "wgmma_64x64_s2", "wgmma_64x48_s1"}) {
+         {staying[1], "wgmma_128x160_s2", "wgmma_64x64_s2", "wgmma_64x48_s1"}) {
         options.tactic = tactic;
         EXPECT_TRUE(expect_family(product({300, 408, 328}), options).tactic.starts_with(tactic));
     }

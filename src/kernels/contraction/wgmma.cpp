@@ -25,7 +25,7 @@ constexpr WgmmaTile tiles[] = {
     {1, 144, 5, 1, 0.195, 0.195},
     {2, 192, 4, 1, 0.48, 0.48},
     {2, 144, 5, 1, 0.34, 0.34, 1, 0, false, 0.9},
-    {2, 160, 5, 1, 0.385, 0.385, 1, 0, false, 0.95},
+    {2, 160, 5, 1, 0.385, 0.385, 1, 0, false, 1.05},
     {2, 128, 3, 1, 0.50, 0.32, 1, 2, false, 0.95},
     {2, 160, 4, 1, 0.78, 0.78, 2},
     {2, 128, 4, 1, 0.64, 0.64, 2},
@@ -84,6 +84,10 @@ bool WgmmaTile::takes(const Contraction& c, int64_t steps, int splits, bool tma_
     }
     // Operands of 32 bits beside the sums of such a wide tile would spill.
     if (ping_pong && bn > 128 && c.a.dtype == DType::F32) {
+        return false;
+    }
+    // Measured: whole depths of such a tile end 7 us later than those of persistent ones.
+    if (groups == 2 && blocks == 1 && bn == 160 && !ping_pong && splits == 1) {
         return false;
     }
     // A row of the tile has to fit across the threads that store it.
