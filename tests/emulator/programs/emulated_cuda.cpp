@@ -36,11 +36,10 @@ struct Device {
     int64_t used = 0;
     std::vector<std::shared_ptr<const Function>> loaded;
     int64_t calls[2] = {}; // launches of kernels and graphs: usual, and of raised priority
-    int64_t stopping =
-        0;               // allocations and releases that a real GPU's driver lets all work wait for
-    int64_t streams = 0; // made so far
-    int64_t locking = 0; // calls that lock or unlock pages of the host
-    int64_t newest = 0;  // of the loaded functions that were launched, counted from 1
+    int64_t stopping = 0;  // allocations and releases for which a real GPU's work waits
+    int64_t streams = 0;   // made so far
+    int64_t locking = 0;   // calls that lock or unlock pages of the host
+    int64_t newest = 0;    // of the loaded functions that were launched, counted from 1
 };
 struct LoadedText {
     std::string binary;
@@ -311,13 +310,12 @@ static void count_locking() {
         ++d->locking;
     }
 }
-EXPORT CUresult cuMemAllocHost_v2(void** out, size_t bytes) {
-    count_locking();
-    return allocate(bytes, out);
-}
 EXPORT CUresult cuMemHostAlloc(void** out, size_t bytes, unsigned) {
     count_locking();
     return allocate(bytes, out);
+}
+EXPORT CUresult cuMemAllocHost_v2(void** out, size_t bytes) {
+    return cuMemHostAlloc(out, bytes, 0);
 }
 EXPORT CUresult cuMemFreeHost(void* p) {
     count_locking();
