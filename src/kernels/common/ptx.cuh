@@ -22,12 +22,10 @@ struct __align__(64) TensorMap {
 // before that in a launch that says so: its dynamic shared memory is an odd multiple of 16 bytes.
 DEVICE void grid_wait() {
 #if __CUDA_ARCH__ >= 900
-    u32 shared;
-    asm("mov.u32 %0,%%dynamic_smem_size;" : "=r"(shared));
-    if (shared & 16)
-        asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+    asm volatile("{.reg .pred p;.reg .b32 r;mov.u32 r,%%dynamic_smem_size;and.b32 r,r,%0;"
+                 "setp.ne.b32 p,r,0;@p griddepcontrol.launch_dependents;griddepcontrol.wait;"
+                 "griddepcontrol.launch_dependents;}" ::"n"(16)
+                 : "memory");
 #endif
 }
 /// Marks for timelines (timeline.cuh): the first statement of each kernel, and the end of its main
