@@ -116,7 +116,7 @@ struct WgmmaNumbers {
     bool b_constant = false;
     bool a_batched = false, b_batched = false;
     bool backwards = false; // as in Problem
-    double epsilon = 0; // of deviations
+    double epsilon = 0;     // of deviations
     /// Of A's or the residual's rows, where they are to be merged; dense, in the order of the rows.
     const Operand* moments = nullptr;
 };
