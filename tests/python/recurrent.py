@@ -29,17 +29,17 @@ def gru(path, with_ready):
                "r": random.standard_normal((1, 3 * HIDDEN, HIDDEN)),
                "b": random.standard_normal((1, 6 * HIDDEN))}
     constants = [onnx.numpy_helper.from_array(v.astype(np.float32), k) for k, v in weights.items()]
-    constants += [onnx.numpy_helper.from_array(np.ones((1, 1), np.float32), "one"),
+    constants += [onnx.numpy_helper.from_array(np.zeros((1, 1), np.float32), "nothing"),
                   onnx.numpy_helper.from_array(np.array([0], np.int64), "zero")]
-    nodes = [oh.make_node("Sub", ["one", "start"], ["goes_on"]),
-             oh.make_node("Mul", ["h", "goes_on"], ["kept"])]
+    # The server leaves the state of a row that starts, or is no request, as memory was: not to be multiplied.
+    nodes = [oh.make_node("Cast", ["start"], ["starts"], to=onnx.TensorProto.BOOL),
+             oh.make_node("Where", ["starts", "nothing", "h"], ["kept"])]
     inputs = [oh.make_tensor_value_info("x", FLOAT, ["n", "t", INPUTS]),
               oh.make_tensor_value_info("h", FLOAT, ["n", HIDDEN]),
               oh.make_tensor_value_info("start", FLOAT, ["n", 1])]
     if with_ready:
         inputs.append(oh.make_tensor_value_info("ready", onnx.TensorProto.BOOL, ["n", 1]))
-        nodes += [oh.make_node("Cast", ["ready"], ["is_ready"], to=FLOAT),
-                  oh.make_node("Mul", ["kept", "is_ready"], ["first"])]
+        nodes.append(oh.make_node("Where", ["ready", "kept", "nothing"], ["first"]))
     else:
         nodes.append(oh.make_node("Identity", ["kept"], ["first"]))
     nodes += [oh.make_node("Unsqueeze", ["first", "zero"], ["initial"]),
