@@ -7,6 +7,7 @@ import onnx.helper as oh
 FLOAT = onnx.TensorProto.FLOAT
 INPUTS, HIDDEN, STEPS, CHUNKS = 6, 5, 4, 5
 CONTROLS = """
+  max_sequence_idle_microseconds: 60000000  # by default a sequence is forgotten after a second
   control_input [
     { name: "start" control [{ kind: CONTROL_SEQUENCE_START fp32_false_true: [0, 1] }] }%s
   ]
