@@ -213,16 +213,16 @@ void layout(LayoutArgs& args) {
 
 namespace {
 
-const Family rows[] = {{.name = "attention",
-                        .refuse = attention::refuse,
-                        .layout = attention::layout,
-                        .tactics = attention::tactics,
-                        .emit = attention::emit,
-                        .strided_results = true}};
+const Family families[] = {{.name = "attention",
+                            .refuse = attention::refuse,
+                            .layout = attention::layout,
+                            .tactics = attention::tactics,
+                            .emit = attention::emit,
+                            .strided_results = true}};
 
 } // namespace
 
 extern const FamilyTable attention_families;
-const FamilyTable attention_families = rows;
+const FamilyTable attention_families = families;
 
 } // namespace ingot::kernels

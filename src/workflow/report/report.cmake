@@ -7,3 +7,5 @@ add_custom_command(OUTPUT ${report_resources}
           -DHEADER=workflow/report/resources.h -DNAMESPACE=ingot -DFUNCTION=report_resource -DKEY=NAME
           -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_text.cmake
   DEPENDS ${report_files} cmake/embed_text.cmake VERBATIM)
+# JavaScript may look like declarations to tools/compile_unit.py.
+set_source_files_properties(${report_resources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)

@@ -191,10 +191,10 @@ public:
 
 // --- scale ---------------------------------------------------------------------------------------
 
-class Scale final : public Layer<nv::IScaleLayer> {
+class ScaleLayer final : public Layer<nv::IScaleLayer> {
 public:
-    Scale(nv::ScaleMode mode, nv::Weights shift, nv::Weights scale, nv::Weights power,
-          std::optional<int32_t> axis)
+    ScaleLayer(nv::ScaleMode mode, nv::Weights shift, nv::Weights scale, nv::Weights power,
+               std::optional<int32_t> axis)
         : Layer({nv::LayerType::kSCALE, "Scale"}, 1), mode_(checked(mode, "the mode")),
           shift_(shift), scale_(scale), power_(power), axis_(axis) {
         check_weights(shift, "the shift weights");
@@ -321,15 +321,15 @@ nv::IUnaryLayer* Network::addUnary(nv::ITensor& input, nv::UnaryOperation operat
 
 nv::IScaleLayer* Network::addScale(nv::ITensor& input, nv::ScaleMode mode, nv::Weights shift,
                                    nv::Weights scale, nv::Weights power) noexcept {
-    return add<Scale>("INetworkDefinition::addScale", {&input}, mode, shift, scale, power,
-                      std::optional<int32_t>());
+    return add<ScaleLayer>("INetworkDefinition::addScale", {&input}, mode, shift, scale, power,
+                           std::optional<int32_t>());
 }
 
 nv::IScaleLayer* Network::addScaleNd(nv::ITensor& input, nv::ScaleMode mode, nv::Weights shift,
                                      nv::Weights scale, nv::Weights power,
                                      int32_t channel_axis) noexcept {
-    return add<Scale>("INetworkDefinition::addScaleNd", {&input}, mode, shift, scale, power,
-                      std::optional(channel_axis));
+    return add<ScaleLayer>("INetworkDefinition::addScaleNd", {&input}, mode, shift, scale, power,
+                           std::optional(channel_axis));
 }
 
 nv::ISelectLayer* Network::addSelect(nv::ITensor& condition, nv::ITensor& then_input,

@@ -13,7 +13,6 @@ namespace {
 using kernels::KernelParameter;
 using kernels::KernelText;
 using kernels::Launch;
-using kernels::Program;
 using Kind = KernelParameter::Kind;
 
 /// The device type of an integer; "" for other parameters.
@@ -49,7 +48,7 @@ std::optional<std::string> specialised_text(const Launch& l) {
     if (!l.program.kernel || !l.program.kernel->divides) {
         return std::nullopt;
     }
-    Program special = l.program;
+    kernels::Program special = l.program;
     KernelText& k = *special.kernel;
     std::string declare;
     for (size_t i = 0; i < k.parameters.size(); ++i) {
