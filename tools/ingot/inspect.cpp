@@ -72,7 +72,7 @@ Json describe(const Engine& e, uint64_t file_bytes) {
             {"properties", e.metadata()}};
 }
 
-void print(const Json& j) {
+void print_description(const Json& j) {
     std::printf("Graph '%s': %zu nodes, %.2f MB of weights, file %.2f MB\n",
                 j["graph"].get<std::string>().c_str(), j["nodes"].get<size_t>(),
                 j["weightBytes"].get<double>() / 1e6, j["fileBytes"].get<double>() / 1e6);
@@ -247,7 +247,7 @@ int inspect(const Options& o) {
     if (o.common().json) {
         std::printf("%s\n", j.dump(2).c_str());
     } else {
-        print(j);
+        print_description(j);
     }
     return 0;
 }
