@@ -3,6 +3,7 @@
 // context current only for itself.
 #include "base/cuda_errors.h"
 #include "base/device_files.h"
+#include "base/kept_blocks.h"
 #include "base/shared_library.h"
 #include "plugins/common/device_memory.h"
 
@@ -10,6 +11,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <optional>
 
 namespace ingot {
 
@@ -171,8 +173,8 @@ public:
         has_pool_ = answer != 0;
     }
     ~CudaMemory() override {
-        for (const auto& [bytes, memory] : kept_) {
-            release_pinned(memory);
+        while (std::optional<KeptBlocks::Block> block = kept_.take_any()) {
+            release_pinned(block->memory);
         }
         if (pool_stream_ != nullptr) {
             release_stream(pool_stream_);
@@ -236,28 +238,24 @@ public:
             (std::max<size_t>(bytes, 1) + staging_step - 1) / staging_step * staging_step;
         {
             std::scoped_lock lock(mutex_);
-            auto found = kept_.lower_bound(wanted);
-            if (found != kept_.end() && found->first <= 2 * wanted) {
-                void* memory = found->second;
-                lent_.emplace(memory, found->first);
-                kept_bytes_ -= found->first;
-                kept_.erase(found);
-                return memory;
+            KeptBlocks::Block block = kept_.take(wanted, 2 * wanted);
+            if (block.memory != nullptr) {
+                lend(block);
+                return block.memory;
             }
         }
         void* memory = allocate_pinned(wanted);
-        try {
-            std::scoped_lock lock(mutex_);
-            lent_.emplace(memory, wanted);
-        } catch (...) {
-            release_pinned(memory);
-            throw;
-        }
+        std::scoped_lock lock(mutex_);
+        lend({memory, wanted});
         return memory;
     }
     void release_staging(void* memory) noexcept override {
-        if (memory != nullptr && !keep(memory)) {
-            release_pinned(memory);
+        if (memory == nullptr) {
+            return;
+        }
+        keep(memory);
+        while (std::optional<KeptBlocks::Block> block = too_much()) {
+            release_pinned(block->memory);
         }
     }
     void copy(void* target, const void* source, size_t bytes, void* stream) override {
@@ -395,25 +393,34 @@ private:
         Current(const Current&) = delete;
         Current& operator=(const Current&) = delete;
     };
-    /// Whether that staging memory is kept for others.
-    bool keep(void* memory) noexcept {
-        std::scoped_lock lock(mutex_);
-        auto found = lent_.find(memory);
-        if (found == lent_.end()) {
-            return false;
-        }
-        size_t bytes = found->second;
-        lent_.erase(found);
-        if (kept_bytes_ + bytes > most_kept) {
-            return false;
-        }
+    /// Notes staging memory as in use; the mutex is held. Without memory for the note it is freed.
+    void lend(KeptBlocks::Block block) {
         try {
-            kept_.emplace(bytes, memory);
+            lent_.emplace(block.memory, block.bytes);
         } catch (...) {
-            return false;
+            release_pinned(block.memory);
+            throw;
         }
-        kept_bytes_ += bytes;
-        return true;
+    }
+    /// Keeps staging memory for others, where it may; else frees it.
+    void keep(void* memory) noexcept {
+        bool is_kept = false;
+        {
+            std::scoped_lock lock(mutex_);
+            auto found = lent_.find(memory);
+            if (found != lent_.end()) {
+                size_t bytes = found->second;
+                lent_.erase(found);
+                is_kept = kept_.keep({memory, bytes});
+            }
+        }
+        if (!is_kept) {
+            release_pinned(memory);
+        }
+    }
+    std::optional<KeptBlocks::Block> too_much() noexcept {
+        std::scoped_lock lock(mutex_);
+        return kept_.evict();
     }
     /// Nothing but allocations is queued on it.
     void* pool_stream() {
@@ -431,10 +438,8 @@ private:
     std::mutex mutex_;
     void* pool_stream_ = nullptr;
     static constexpr size_t staging_step = 64 << 10;
-    static constexpr size_t most_kept = 64 << 20;
     std::map<void*, size_t> lent_; // staging memory in use, with its size
-    std::multimap<size_t, void*> kept_;
-    size_t kept_bytes_ = 0;
+    KeptBlocks kept_{64 << 20};
 };
 
 } // namespace

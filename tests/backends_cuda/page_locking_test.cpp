@@ -73,6 +73,24 @@ TEST(PageLocking, WhatIsKeptIsBounded) {
     EXPECT_EQ(fake::alive(), "3 host buffers"); // of at most 64 MiB
 }
 
+TEST(PageLocking, SizesThatNobodyAsksForAgainMakeWay) {
+    fake::reset();
+    std::unique_ptr<cuda::Gpu> gpu = make_gpu();
+    for (int64_t odd : {30 * mebibyte + 1, 30 * mebibyte + 2}) {
+        gpu->release_shared(gpu->allocate_shared(odd));
+    }
+    EXPECT_EQ(fake::alive(), "2 host buffers");
+    std::byte* usual = gpu->allocate_shared(8 * mebibyte);
+    gpu->release_shared(usual);
+    EXPECT_EQ(fake::alive(), "2 host buffers"); // the first of 30 MiB is gone
+    EXPECT_EQ(gpu->allocate_shared(8 * mebibyte), usual);
+    gpu->release_shared(usual);
+    gpu->release_shared(gpu->allocate_shared(65 * mebibyte)); // is not kept, nor drives others out
+    EXPECT_EQ(fake::alive(), "2 host buffers");
+    gpu.reset();
+    EXPECT_EQ(fake::alive(), "");
+}
+
 TEST(PageLocking, ALackOfMemoryIsSaid) {
     fake::reset();
     std::unique_ptr<cuda::Gpu> gpu = make_gpu();

@@ -4,8 +4,8 @@
 
 #include "backends/cuda/driver/driver.h"
 #include "backends/cuda/driver/gpu.h"
+#include "base/kept_blocks.h"
 
-#include <map>
 #include <mutex>
 
 namespace ingot::cuda {
@@ -80,7 +80,7 @@ struct DeviceContext {
     /// Page-locked memory, of what others have given back if it fits. Its content is any.
     /// Errors: OutOfMemory, Device.
     void* lock_memory(size_t bytes) const;
-    /// Gives it back; no queued work uses it. Up to 64 MiB are kept for others: the driver locks
+    /// Gives it back; no queued work uses it. The last 64 MiB are kept for others: the driver locks
     /// and unlocks pages while other work waits.
     void unlock_memory(void* memory, size_t bytes) const noexcept;
     /// Changes the L2 cache size set aside for persisting accesses. Errors: Device.
@@ -89,8 +89,7 @@ struct DeviceContext {
 private:
     mutable std::mutex mutex_;
     mutable int64_t set_aside_ = 0;
-    mutable std::multimap<size_t, void*> locked_; // for others
-    mutable size_t locked_bytes_ = 0;
+    mutable KeptBlocks locked_{64 << 20}; // for others
 };
 
 class NvidiaFunction : public Function {

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 namespace ingot::cuda {
 
@@ -174,8 +176,8 @@ private:
 
 DeviceContext::~DeviceContext() {
     Entered entered = enter_quietly();
-    for (const auto& [bytes, memory] : locked_) {
-        d.mem_free_host(memory);
+    while (std::optional<KeptBlocks::Block> block = locked_.take_any()) {
+        d.mem_free_host(block->memory);
     }
 }
 
@@ -183,10 +185,7 @@ void* DeviceContext::lock_memory(size_t bytes) const {
     Entered entered = enter();
     {
         std::scoped_lock lock(mutex_);
-        if (auto found = locked_.find(bytes); found != locked_.end()) {
-            void* memory = found->second;
-            locked_.erase(found);
-            locked_bytes_ -= bytes;
+        if (void* memory = locked_.take(bytes, bytes).memory) {
             return memory;
         }
     }
@@ -202,19 +201,19 @@ void* DeviceContext::lock_memory(size_t bytes) const {
 }
 
 void DeviceContext::unlock_memory(void* memory, size_t bytes) const noexcept {
-    constexpr size_t most = 64 << 20;
-    try {
+    auto too_much = [&]() -> std::optional<KeptBlocks::Block> {
         std::scoped_lock lock(mutex_);
-        if (locked_bytes_ + bytes <= most) {
-            locked_.emplace(bytes, memory);
-            locked_bytes_ += bytes;
-            return;
+        if (memory != nullptr && !locked_.keep({memory, bytes})) {
+            return KeptBlocks::Block{std::exchange(memory, nullptr), bytes};
         }
-    } catch (...) { // without memory for the list nothing is kept
+        memory = nullptr;
+        return locked_.evict();
+    };
+    while (std::optional<KeptBlocks::Block> block = too_much()) {
+        Entered entered = enter_quietly();
+        Relaxed relaxed(d);
+        d.mem_free_host(block->memory);
     }
-    Entered entered = enter_quietly();
-    Relaxed relaxed(d);
-    d.mem_free_host(memory);
 }
 
 void DeviceContext::set_aside(int64_t more) const {
