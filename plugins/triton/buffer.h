@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Buffer: memory that an instance keeps between requests, for an input, an output or their way
+// between host and GPU.
 #pragma once
 
 #include "plugins/triton/device_allocator.h"
