@@ -100,7 +100,7 @@ protected:
 };
 
 /// Streams and events of callers, as handles of the device's driver; a null stream is its default
-/// one. The device's own work is ordered on a stream of its own.
+/// one. The device's work is on a stream of its own, or on theirs from wait_for() to let_wait().
 class CallerStreams {
 public:
     /// The device's own stream, with its context current to this thread; null where other libraries

@@ -130,13 +130,22 @@ void ProgramExecution::enqueue_or_throw(std::span<const Binding> inputs, std::sp
     if (watch_.cache_limit != 0) {
         keep_in_cache();
     }
-    if (streams != nullptr) {
-        streams->wait_for(stream);
+    if (streams == nullptr) {
+        run_bound(inputs, outputs, memory);
+        return;
     }
-    run_bound(inputs, outputs, memory);
-    if (streams != nullptr) {
-        streams->let_wait(stream);
+    streams->wait_for(stream);
+    try {
+        run_bound(inputs, outputs, memory);
+    } catch (...) {
+        try {
+            streams->let_wait(stream);
+        } catch (const std::exception& e) {
+            log(LogLevel::Verbose, "after a run that failed: ", e.what());
+        }
+        throw;
     }
+    streams->let_wait(stream);
 }
 
 /// The caller's stream stays one that its capture can be ended on, whatever happens.

@@ -171,6 +171,30 @@ size_t number_of(CUstream s) {
     return static_cast<size_t>(it - all.begin()) + 1;
 }
 
+/// A launch on a stream, outside of captures.
+void order_launch(CUstream s) {
+    AllocationsSucceed own;
+    const Locked all = state();
+    if (!all->keeps_log || all->capturing || is_joined(s)) {
+        return;
+    }
+    State::Reached& here = all->reached[s];
+    auto reaches_last = [&](const State::Reached& r) {
+        auto last = r.find(all->last_stream);
+        return last != r.end() && last->second == all->launches;
+    };
+    bool behind = all->launches == 0 || reaches_last(here) || reaches_last(all->waited_for);
+    all->unordered += behind ? 0 : 1;
+    all->last_stream = s;
+    here[s] = ++all->launches;
+}
+
+void merge(State::Reached& into, const State::Reached& from) {
+    for (const auto& [stream, launch] : from) {
+        into[stream] = std::max(into[stream], launch);
+    }
+}
+
 void set_up_contexts(Driver& d) {
     d.device_count = [](int* n) {
         *n = device_count;
@@ -256,11 +280,16 @@ void set_up_work(Driver& d) {
     d.launch = [](const CUlaunchConfig* c, CUfunction, void**, void**) {
         AllocationsSucceed own;
         constexpr CUresult bad_context = 201;
-        if (state()->owners[c->stream] != current_context()) {
+        auto owner = state()->owners.find(c->stream); // a caller's stream has none
+        if (owner != state()->owners.end() && owner->second != current_context()) {
             return bad_context;
         }
         note_work(c->stream, "launch");
-        return noted(c->stream, "launch");
+        CUresult r = noted(c->stream, "launch");
+        if (r == 0) {
+            order_launch(c->stream);
+        }
+        return r;
     };
     d.launch_host = [](CUstream, void (*f)(void*), void* data) {
         AllocationsSucceed own;
@@ -291,11 +320,18 @@ void set_up_work(Driver& d) {
     d.stream_destroy = [](CUstream s) {
         state()->priorities.erase(s);
         state()->owners.erase(s);
+        state()->reached.erase(s);
         return end(s);
     };
     d.stream_synchronize = [](CUstream s) {
         run_queued();
-        return is_joined(s) ? bad_value : asked(); // a capture forbids it
+        CUresult r = is_joined(s) ? bad_value : asked(); // a capture forbids it
+        if (r == 0 && state()->keeps_log) {
+            AllocationsSucceed own;
+            const Locked all = state();
+            merge(all->waited_for, all->reached[s]);
+        }
+        return r;
     };
     d.stream_set_attribute = [](CUstream s, int attribute, const CUaccessPolicyWindow* w) {
         return attribute == stream_access_policy_window
@@ -326,7 +362,11 @@ void set_up_work(Driver& d) {
     };
     d.graph_launch = [](CUgraphExec, CUstream s) {
         note_work(s, "launch a graph");
-        return noted(s, "launch a graph");
+        CUresult r = noted(s, "launch a graph");
+        if (r == 0) {
+            order_launch(s);
+        }
+        return r;
     };
     d.graph_destroy = [](CUgraph g) { return g == nullptr ? 0 : end(g); };
     d.graph_exec_destroy = [](CUgraphExec e) { return end(e); };
@@ -341,19 +381,35 @@ void set_up_events(Driver& d) {
         if (all->keeps_log && is_joined(all->events[e])) {
             all->joined.push_back(s);
         }
-        return noted(s, "wait");
+        CUresult r = noted(s, "wait");
+        if (r == 0 && all->keeps_log) {
+            merge(all->reached[s], all->passed[e]);
+        }
+        return r;
     };
     d.event_record = [](CUevent e, CUstream s) {
         AllocationsSucceed own;
         if (state()->keeps_log) {
-            state()->events[e] = s;
+            state()->events[e] = is_joined(s) ? s : nullptr;
         }
-        return noted(s, state()->living.count(e) != 0 ? "record" : "record the caller's");
+        CUresult r = noted(s, state()->living.count(e) != 0 ? "record" : "record the caller's");
+        if (r == 0 && state()->keeps_log) {
+            state()->passed[e] = state()->reached[s];
+        }
+        return r;
     };
     d.event_record_with_flags = [](CUevent, CUstream s, unsigned int flags) {
         return noted(s, flags == event_record_external ? "mark in a graph" : "mark");
     };
-    d.event_synchronize = [](CUevent) { return asked(); };
+    d.event_synchronize = [](CUevent e) {
+        CUresult r = asked();
+        if (r == 0 && state()->keeps_log) {
+            AllocationsSucceed own;
+            const Locked all = state();
+            merge(all->waited_for, all->passed[e]);
+        }
+        return r;
+    };
     d.event_elapsed = [](float* ms, CUevent, CUevent) {
         *ms = 0.25F;
         return asked();
@@ -425,6 +481,14 @@ std::string alive() {
         text += str(text.empty() ? "" : ", ", n, ' ', kind, n > 1 ? "s" : "");
     }
     return text;
+}
+
+int64_t unordered() {
+    return state()->unordered;
+}
+
+void replace_stream(void* stream) {
+    state()->reached.erase(stream);
 }
 
 double waited() {

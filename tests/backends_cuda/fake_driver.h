@@ -43,6 +43,11 @@ void set_priority_of(void* stream, int priority);
 unsigned long long graph_flags();
 /// Captures this caller's stream from now on, and streams that wait for it; null: ends the capture.
 void capture(void* stream);
+/// Launches since the log began, of kernels and graphs outside of captures, that nothing keeps
+/// behind the launch before.
+int64_t unordered();
+/// The handle of a caller's stream is from now on that of another one, as after its destruction.
+void replace_stream(void* stream);
 /// Bytes of the cache that are set aside.
 size_t set_aside();
 

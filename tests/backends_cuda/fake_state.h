@@ -29,7 +29,7 @@ struct State {
     std::vector<void*> joined; // streams that wait for it since
     bool keeps_log = false;
     std::vector<std::string> log;                   // what streams were asked, in order
-    std::map<cuda::CUevent, cuda::CUstream> events; // where each was recorded last
+    std::map<cuda::CUevent, cuda::CUstream> events; // where captured ones were recorded last
     size_t set_aside = 0;
     std::map<cuda::CUstream, cuda::CUcontext> owners;
     std::vector<cuda::CUstream> numbered;
@@ -39,6 +39,15 @@ struct State {
     bool keeps_work = false;
     std::vector<std::string> work; // what streams were given to do
     unsigned long long graph_flags = 0;
+    /// Launches are numbered; those that a stream's next work, or an event, comes behind: by stream
+    /// the last one.
+    using Reached = std::map<const void*, int64_t>;
+    std::map<const void*, Reached> reached;
+    std::map<cuda::CUevent, Reached> passed;
+    Reached waited_for;                // by the host: all later work comes behind it
+    const void* last_stream = nullptr; // of the last launch
+    int64_t launches = 0;
+    int64_t unordered = 0;
 };
 
 /// The state of all streams, which this thread alone may touch while the object lives. Kernels are

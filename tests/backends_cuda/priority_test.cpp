@@ -119,7 +119,7 @@ TEST_F(Priorities, DefaultStreamsHaveNone) {
 TEST_F(Priorities, AReplayedGraphIsAsUrgentAsTheStreamOfItsRun) {
     auto e = make(RunPriority::Normal, true);
     EXPECT_EQ(enqueue(*e, &hurried), launches("-3"));
-    Work recorded = launches("-3", 3, "recorded launch at ");
+    Work recorded = launches("0", 3, "recorded launch at ");
     recorded.emplace_back("launch a graph at -3");
     EXPECT_EQ(enqueue(*e, &hurried), recorded);
     EXPECT_EQ(enqueue(*e, &plain), (Work{"launch a graph at 0"}));
@@ -150,9 +150,12 @@ TEST_F(Priorities, RunsOfSeveralPrioritiesStayInOrder) {
     enqueue(*e);
     EXPECT_EQ(fake::take_log(), // as before: nothing moves
               (Work{"record", "wait", "launch", "launch", "launch", "record", "wait"}));
-    enqueue(*e, &hurried); // waits for the run before, then for the caller
-    EXPECT_EQ(fake::take_log(), (Work{"record", "wait", "record", "wait", "launch", "launch",
-                                      "launch", "record", "wait"}));
+    enqueue(*e, &hurried); // waits for the run before
+    EXPECT_EQ(fake::take_log(), (Work{"record", "wait", "launch", "launch", "launch", "record"}));
+    enqueue(*e);
+    EXPECT_EQ(fake::take_log(),
+              (Work{"wait", "record", "wait", "launch", "launch", "launch", "record", "wait"}));
+    EXPECT_EQ(fake::unordered(), 0);
 }
 
 TEST_F(Priorities, TheCacheIsKeptForEveryPriority) {
@@ -188,8 +191,12 @@ TEST_F(Priorities, StreamsOfAllPrioritiesAreGivenBack) {
     EXPECT_EQ(streams(), "1");
     enqueue(*e, &hurried);
     enqueue(*e, &plain);
+    EXPECT_EQ(streams(), "1"); // the caller's are used
+    e->change([&](RunSettings& changed) { changed.cache_limit = 256; });
     enqueue(*e, &hurried);
-    EXPECT_EQ(streams(), "3");
+    enqueue(*e, &plain);
+    enqueue(*e, &hurried);
+    EXPECT_EQ(streams(), "3"); // which keep the cache
     e.reset();
     EXPECT_EQ(streams(), "0");
 }

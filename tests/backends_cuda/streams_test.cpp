@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 
 namespace ingot::test {
 namespace {
@@ -69,14 +70,78 @@ protected:
     int caller = 0; // its address stands for a stream
 };
 
-TEST_F(Streams, ARunIsBetweenEventsOfTheCallersStream) {
+/// The event is for work on other streams: the next run's, if it is on another.
+TEST_F(Streams, ARunIsQueuedOnTheCallersStream) {
     ASSERT_TRUE(enqueue(&caller).ok()) << execution->error();
-    EXPECT_EQ(fake::take_log(),
-              (Log{"record", "wait", "launch", "launch", "launch", "record", "wait"}));
+    EXPECT_EQ(fake::take_log(), (Log{"launch", "launch", "launch", "record"}));
+    fake::set_priority_of(&caller, -3);
+    fake::take_work();
     ASSERT_TRUE(enqueue(&caller).ok()); // is recorded, and replayed from then on
+    EXPECT_EQ(fake::take_work().back(), "launch a graph at -3"); // no stream of ours has that
     fake::take_log();
     ASSERT_TRUE(enqueue(&caller).ok());
+    EXPECT_EQ(fake::take_log(), (Log{"wait", "launch a graph", "record"}));
+    int other = 0;
+    ASSERT_TRUE(enqueue(&other).ok());
+    EXPECT_EQ(fake::take_log(), (Log{"wait", "launch a graph", "record"}));
+    EXPECT_EQ(fake::unordered(), 0);
+}
+
+TEST_F(Streams, ADefaultStreamIsJoinedByEvents) {
+    ASSERT_TRUE(enqueue().ok()) << execution->error();
+    EXPECT_EQ(fake::take_log(),
+              (Log{"record", "wait", "launch", "launch", "launch", "record", "wait"}));
+    ASSERT_TRUE(enqueue().ok()); // is recorded, and replayed from then on
+    fake::take_log();
+    ASSERT_TRUE(enqueue().ok());
     EXPECT_EQ(fake::take_log(), (Log{"record", "wait", "launch a graph", "record", "wait"}));
+    ASSERT_TRUE(enqueue(&caller).ok()); // behind the run before
+    EXPECT_EQ(fake::take_log(), (Log{"record", "wait", "launch a graph", "record"}));
+    ASSERT_TRUE(enqueue().ok());
+    EXPECT_EQ(fake::take_log(),
+              (Log{"wait", "record", "wait", "launch a graph", "record", "wait"}));
+}
+
+/// On streams that come and go, with runs from the host's memory and runs that fail between.
+TEST_F(Streams, RunsOfAnExecutionStayInOrder) {
+    std::vector<Tensor> host = {Tensor::zeros(DType::F32, {4, 32})};
+    std::vector<Tensor> results(1);
+    int callers[3] = {};
+    std::mt19937 random(7);
+    for (bool records : {false, true}) {
+        start(records);
+        int failed = 0;
+        for (int run = 0; run < 600; ++run) {
+            bool fails = random() % 8 == 0;
+            if (fails) {
+                fake::fail_call(1 + static_cast<int64_t>(random() % 6), 2, false);
+            }
+            size_t where = random() % 5;
+            bool done = where == 4   ? execution->run(host, results).ok()
+                        : where == 3 ? enqueue().ok()
+                                     : enqueue(&callers[where]).ok();
+            failed += done ? 0 : 1;
+            fake::fail_call(0, 0, false);
+            ASSERT_TRUE(done || fails) << execution->error();
+            if (where < 3 && random() % 3 == 0) {
+                fake::replace_stream(&callers[where]);
+            }
+            ASSERT_EQ(fake::unordered(), 0) << "run " << run;
+        }
+        EXPECT_GT(failed, 20);
+    }
+}
+
+TEST_F(Streams, TheHostWaitsForARunThatNoEventIsRecordedBehind) {
+    start(false);
+    ASSERT_TRUE(enqueue(&caller).ok()) << execution->error();
+    fake::take_log();
+    fake::fail_call(5, 2, false); // the wait, three launches, the event
+    EXPECT_FALSE(enqueue(&caller).ok());
+    EXPECT_NE(execution->error().find("cuEventRecord"), std::string::npos) << execution->error();
+    fake::replace_stream(&caller);
+    ASSERT_TRUE(enqueue(&caller).ok()) << execution->error();
+    EXPECT_EQ(fake::unordered(), 0);
 }
 
 TEST_F(Streams, ACaptureTakesTheLaunchesAndNoGraphOfOurs) {
@@ -96,12 +161,12 @@ TEST_F(Streams, ACaptureTakesTheLaunchesAndNoGraphOfOurs) {
     fake::take_log();
     fake::capture(&caller);
     ASSERT_TRUE(enqueue(&caller).ok()) << execution->error();
-    EXPECT_EQ(fake::take_log(),
-              (Log{"record (captured)", "wait (captured)", "launch (captured)", "launch (captured)",
-                   "launch (captured)", "record (captured)", "wait (captured)"}));
+    EXPECT_EQ(fake::take_log(), (Log{"wait", "record (captured)", "wait (captured)",
+                                     "launch (captured)", "launch (captured)", "launch (captured)",
+                                     "record (captured)", "wait (captured)"}));
     fake::capture(nullptr);
     ASSERT_TRUE(enqueue(&caller).ok()) << execution->error();
-    EXPECT_EQ(fake::take_log(), (Log{"record", "wait", "launch a graph", "record", "wait"}));
+    EXPECT_EQ(fake::take_log(), (Log{"record", "wait", "launch a graph", "record"}));
 }
 
 TEST_F(Streams, ACaptureEndsWhateverFails) {
@@ -114,8 +179,8 @@ TEST_F(Streams, ACaptureEndsWhateverFails) {
               "the run copies an input or output, for which memory is needed: run once with these "
               "addresses outside of the capture, or give addresses that are multiples of 16, and "
               "outputs apart from inputs");
-    EXPECT_EQ(fake::take_log(), (Log{"record (captured)", "wait (captured)", "record (captured)",
-                                     "wait (captured)"}));
+    EXPECT_EQ(fake::take_log(), (Log{"wait", "record (captured)", "wait (captured)",
+                                     "record (captured)", "wait (captured)"}));
     fake::capture(nullptr);
     ASSERT_TRUE(enqueue(&caller).ok()) << execution->error();
     fake::capture(&caller);
@@ -156,8 +221,8 @@ TEST_F(Streams, TimesThatAreAskedForLaterMakeNoRunWait) {
     });
     EXPECT_FALSE(execution->report_times()); // nothing has run
     ASSERT_TRUE(enqueue(&caller).ok()) << execution->error();
-    EXPECT_EQ(fake::take_log(), (Log{"record", "wait", "mark", "launch", "mark", "launch", "mark",
-                                     "launch", "mark", "record", "wait"}));
+    EXPECT_EQ(fake::take_log(),
+              (Log{"mark", "launch", "mark", "launch", "mark", "launch", "mark", "record"}));
     EXPECT_EQ(timer.steps, 0);
     EXPECT_TRUE(execution->report_times());
     EXPECT_EQ(timer.steps, 3);

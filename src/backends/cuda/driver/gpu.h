@@ -67,6 +67,15 @@ public:
     virtual void wait_for(void* other) = 0;
     /// Later work of `other` waits for the earlier work here.
     virtual void let_wait(void* other) = 0;
+    /// Up to leave(), later work here is queued on `other` itself, behind the earlier work of both:
+    /// no other stream stands between. Recordings are still made on a stream of its own. `other` is
+    /// no default stream. False: not possible, as for one that is captured.
+    virtual bool enter(void* other) {
+        (void)other;
+        return false;
+    }
+    /// Later work here waits for the work since enter(), also when the stream entered is destroyed.
+    virtual void leave() {}
     /// Later work here waits for the earlier work of `other`, a stream of the same Gpu. While
     /// `other` is recorded or captured, later work here is too, until `other` follows this stream.
     virtual void follow(Stream& other) = 0;

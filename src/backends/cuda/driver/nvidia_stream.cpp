@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace ingot::cuda {
@@ -78,12 +79,15 @@ public:
         resume();
         Entered entered = device_.enter_quietly();
         Relaxed relaxed(device_.d);
+        if (is_elsewhere_) {
+            device_.d.event_synchronize(left_);
+        }
         device_.d.stream_synchronize(stream_);
         give_cache_back();
         for (CUevent e : events_) {
             device_.d.event_destroy(e);
         }
-        for (CUevent e : {half_done_[0], half_done_[1], before_, after_}) {
+        for (CUevent e : {half_done_[0], half_done_[1], before_, after_, left_}) {
             if (e != nullptr) {
                 device_.d.event_destroy(e);
             }
@@ -115,7 +119,7 @@ public:
         CUlaunchConfig config = {{shape.grid[0], shape.grid[1], shape.grid[2]},
                                  {shape.block, shape.block_y, shape.block_z},
                                  shape.shared,
-                                 stream_,
+                                 queue(),
                                  attributes,
                                  count};
         device_.check(device_.d.launch(&config, static_cast<const NvidiaFunction&>(f).function,
@@ -127,13 +131,13 @@ public:
     void* native() override {
         Entered entered = device_.enter();
         joined_ = true; // foreign work may be several nodes of a graph
-        return stream_;
+        return queue();
     }
 
     void copy(std::byte* to, const std::byte* from, size_t bytes) override {
         if (bytes > 0) {
             Entered entered = device_.enter();
-            device_.check(device_.d.copy_on_device(address(to), address(from), bytes, stream_),
+            device_.check(device_.d.copy_on_device(address(to), address(from), bytes, queue()),
                           "copying on the device");
         }
     }
@@ -142,7 +146,7 @@ public:
         if (bytes > 0) {
             Entered entered = device_.enter();
             device_.check(
-                device_.d.fill(address(to), static_cast<unsigned char>(byte), bytes, stream_),
+                device_.d.fill(address(to), static_cast<unsigned char>(byte), bytes, queue()),
                 "filling device memory");
         }
     }
@@ -176,9 +180,9 @@ public:
                 device_.check(device_.d.event_synchronize(half_done_[half_]), "cuEventSynchronize");
             }
             fill(at, {half, part});
-            device_.check(device_.d.copy_to_device(address(to + at), half, part, stream_),
+            device_.check(device_.d.copy_to_device(address(to + at), half, part, queue()),
                           "copying to the device");
-            device_.check(device_.d.event_record(half_done_[half_], stream_), "cuEventRecord");
+            device_.check(device_.d.event_record(half_done_[half_], queue()), "cuEventRecord");
             half_used_[half_] = true;
             half_ = 1 - half_;
         }
@@ -186,24 +190,26 @@ public:
 
     void upload(std::byte* to, const std::byte* from, size_t bytes) override {
         Entered entered = device_.enter();
-        device_.check(device_.d.copy_to_device(address(to), from, bytes, stream_),
+        device_.check(device_.d.copy_to_device(address(to), from, bytes, queue()),
                       "copying weights to the device");
     }
 
     void synchronize() override {
         Entered entered = device_.enter();
-        device_.check(device_.d.stream_synchronize(stream_), "waiting for the GPU");
+        device_.check(device_.d.stream_synchronize(queue()), "waiting for the GPU");
     }
 
     bool begin_recording() override {
         Entered entered = device_.enter();
         device_.check(device_.d.begin_capture(stream_, capture_thread_local),
                       "cuStreamBeginCapture");
+        is_recording_ = true;
         return true;
     }
 
     std::unique_ptr<Recording> end_recording() override {
         Entered entered = device_.enter();
+        is_recording_ = false;
         CUgraph graph = nullptr;
         device_.check(device_.d.end_capture(stream_, &graph), "cuStreamEndCapture");
         CUgraphExec exec = nullptr;
@@ -220,20 +226,54 @@ public:
 
     void launch(const Recording& r) override {
         Entered entered = device_.enter();
-        device_.check(device_.d.graph_launch(static_cast<const NvidiaRecording&>(r).graph, stream_),
+        device_.check(device_.d.graph_launch(static_cast<const NvidiaRecording&>(r).graph, queue()),
                       "cuGraphLaunch");
     }
 
     void wait_for(void* other) override {
-        pass_order(static_cast<CUstream>(other), stream_, before_);
+        Entered entered = device_.enter();
+        CUstream own = queue(); // a capture that it joins begins after what it has to wait for
+        pass_order(static_cast<CUstream>(other), own, before_);
     }
     void let_wait(void* other) override {
-        pass_order(stream_, static_cast<CUstream>(other), after_);
+        Entered entered = device_.enter();
+        pass_order(queue(), static_cast<CUstream>(other), after_);
+    }
+
+    bool enter(void* other) override {
+        Entered entered = device_.enter();
+        auto next = static_cast<CUstream>(other);
+        if (kept_ != 0 || captures(next)) { // launches on the own stream keep the cache
+            return false;
+        }
+        make_event(left_);
+        if (is_used_) {
+            pass_order(stream_, next, after_);
+            is_used_ = false;
+        } else if (is_elsewhere_) { // it may be another stream, or one with a dead one's handle
+            device_.check(device_.d.stream_wait_event(next, left_, 0), "cuStreamWaitEvent");
+        }
+        entered_ = next;
+        joined_ = true; // the caller's work before it may be of any kind
+        return true;
+    }
+
+    void leave() override {
+        CUstream from = std::exchange(entered_, nullptr);
+        joined_ = true;
+        Entered entered = device_.enter();
+        CUresult r = device_.d.event_record(left_, from);
+        if (r != 0) {
+            device_.d.stream_synchronize(from); // nothing else can wait for it
+            device_.check(r, "cuEventRecord");
+        }
+        is_elsewhere_ = true;
     }
 
     void follow(Stream& other) override {
+        Entered entered = device_.enter();
         auto& first = static_cast<NvidiaStream&>(other);
-        pass_order(first.stream_, stream_, first.after_);
+        pass_order(first.queue(), queue(), first.after_);
         joined_ = true;
     }
 
@@ -254,7 +294,7 @@ public:
 
     void record(void* event) override {
         Entered entered = device_.enter();
-        device_.check(device_.d.event_record(static_cast<CUevent>(event), stream_),
+        device_.check(device_.d.event_record(static_cast<CUevent>(event), queue()),
                       "recording the event for inputs");
     }
 
@@ -290,8 +330,9 @@ public:
             device_.check(device_.d.event_create(&e, 0), "cuEventCreate");
             events_.push_back(e);
         }
-        unsigned int flags = captures(stream_) ? event_record_external : 0;
-        device_.check(device_.d.event_record_with_flags(events_[used_events_], stream_, flags),
+        CUstream s = queue();
+        unsigned int flags = captures(s) ? event_record_external : 0;
+        device_.check(device_.d.event_record_with_flags(events_[used_events_], s, flags),
                       "cuEventRecord");
         return static_cast<int>(used_events_++);
     }
@@ -313,7 +354,7 @@ public:
         Entered entered = device_.enter();
         gate_.close();
         CUresult r = device_.d.launch_host(
-            stream_, [](void* gate) { static_cast<Gate*>(gate)->pass(); }, &gate_);
+            queue(), [](void* gate) { static_cast<Gate*>(gate)->pass(); }, &gate_);
         if (r != 0) {
             gate_.open();
             device_.check(r, "cuLaunchHostFunc");
@@ -327,7 +368,7 @@ private:
         for (size_t at = 0; at < bytes; at += most) {
             std::span<std::byte> part(staging(), std::min(bytes - at, most));
             device_.check(
-                device_.d.copy_to_host(part.data(), address(from + at), part.size(), stream_),
+                device_.d.copy_to_host(part.data(), address(from + at), part.size(), queue()),
                 "copying to the host");
             synchronize();
             visit(at, part);
@@ -407,13 +448,34 @@ private:
         }
     }
 
+    /// The driver's stream for the next work. The context is current.
+    CUstream queue() {
+        if (is_recording_) {
+            return stream_;
+        }
+        if (entered_ != nullptr) {
+            return entered_;
+        }
+        if (is_elsewhere_) {
+            device_.check(device_.d.stream_wait_event(stream_, left_, 0), "cuStreamWaitEvent");
+            is_elsewhere_ = false;
+            joined_ = true;
+        }
+        is_used_ = true;
+        return stream_;
+    }
+
+    void make_event(CUevent& event) const {
+        if (event == nullptr) {
+            device_.check(device_.d.event_create(&event, event_without_timing), "cuEventCreate");
+        }
+    }
+
     /// Later work of `second` waits for the earlier work of `first`. A waiter keeps waiting for the
     /// event's old record when the event is recorded again.
     void pass_order(CUstream first, CUstream second, CUevent& event) {
         Entered entered = device_.enter();
-        if (event == nullptr) {
-            device_.check(device_.d.event_create(&event, event_without_timing), "cuEventCreate");
-        }
+        make_event(event);
         device_.check(device_.d.event_record(event, first), "cuEventRecord");
         device_.check(device_.d.stream_wait_event(second, event, 0), "cuStreamWaitEvent");
     }
@@ -435,7 +497,12 @@ private:
     int least_ = 0;
     int greatest_ = 0;
     std::vector<Level> levels_;
-    CUstream stream_ = nullptr; // the one in use
+    CUstream stream_ = nullptr;  // the one in use, beside a caller's
+    CUstream entered_ = nullptr; // the caller's stream in use
+    CUevent left_ = nullptr;     // passes when the work on the stream that was left is complete
+    bool is_elsewhere_ = false;  // ... for which the own stream has not waited yet
+    bool is_used_ = false;       // the own stream has work since a caller's was entered
+    bool is_recording_ = false;
     CUaccessPolicyWindow window_{};
     CUevent before_ = nullptr;
     CUevent after_ = nullptr;

@@ -7,6 +7,7 @@
 #include "base/log.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ingot::cuda {
 
@@ -155,14 +156,31 @@ void* CudaDevice::native() {
     return order() == nullptr ? nullptr : order()->native();
 }
 
+/// The handles 1 and 2 are default streams too, a process's and a thread's.
+static bool is_default(void* stream) {
+    constexpr uintptr_t last_default = 2;
+    return reinterpret_cast<uintptr_t>(stream) <= last_default;
+}
+
 void CudaDevice::wait_for(void* stream) {
-    if (order() != nullptr) {
+    if (order() == nullptr) {
+        return;
+    }
+    if (is_default(stream)) {
+        order()->wait_for(stream);
+        return;
+    }
+    entered_ = order()->enter(stream);
+    if (!entered_) {
+        pass_priority(*stream_);
         order()->wait_for(stream);
     }
 }
 
 void CudaDevice::let_wait(void* stream) {
-    if (order() != nullptr) {
+    if (std::exchange(entered_, false)) {
+        order()->leave();
+    } else if (order() != nullptr) {
         order()->let_wait(stream);
     }
 }
@@ -178,10 +196,10 @@ void CudaDevice::record(void* event) {
 }
 
 void CudaDevice::take_priority(void* stream) {
-    // The handles 1 and 2 are default streams too, a process's and a thread's.
-    constexpr uintptr_t last_default = 2;
-    caller_ = reinterpret_cast<uintptr_t>(stream) <= last_default ? nullptr : stream;
-    pass_priority(*stream_);
+    caller_ = is_default(stream) ? nullptr : stream;
+    if (caller_ == nullptr) {
+        pass_priority(*stream_);
+    } // else wait_for() puts work on the caller's stream, or passes its priority
     if (upload_stream_ != nullptr) {
         pass_priority(*upload_stream_);
     }

@@ -170,6 +170,7 @@ private:
     std::unique_ptr<Stream> stream_;
     std::shared_ptr<MemorySource> source_; // null: that of the state's memory
     void* caller_ = nullptr; // the stream whose priority streams have; null: that of the options
+    bool entered_ = false;   // work is queued on a caller's stream
     TacticChoices choices_;
     KernelReuse reuse_;
     TileOrder tile_order_;
