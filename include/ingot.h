@@ -191,6 +191,8 @@ extern "C" TENSORRTAPI bool ingotSetPriority(nvinfer1::IRuntimeConfig* config,
 extern "C" TENSORRTAPI int32_t ingotGetPriority(const nvinfer1::IRuntimeConfig* config) noexcept;
 extern "C" TENSORRTAPI bool ingotSetGraphLimit(nvinfer1::IRuntimeConfig* config, int32_t most,
                                                const nvinfer1::IRuntimeConfig* other) noexcept;
+extern "C" TENSORRTAPI bool ingotSetRecordFirstRun(nvinfer1::IRuntimeConfig* config,
+                                                   bool record) noexcept;
 extern "C" TENSORRTAPI int32_t ingotCountGraphs(const nvinfer1::IRuntimeConfig* config) noexcept;
 extern "C" TENSORRTAPI const char* ingotGetCompilerProblem(int32_t capability) noexcept;
 extern "C" TENSORRTAPI bool ingotSetCacheFolder(const char* path) noexcept;
@@ -373,10 +375,20 @@ static inline Priority getPriority(const nvinfer1::IRuntimeConfig& config) noexc
 /// \param other a configuration, of this engine or another, that has a limit with this number: its
 /// contexts and those of this one keep `most` together. nullptr: those of this one alone.
 /// \returns false, and nothing changes, for a number below 1 and for another one than other's.
-/// Not part of libingot_dispatch.so, as the next two are not.
+/// Not part of libingot_dispatch.so, as the next three are not.
 static inline bool setGraphLimit(nvinfer1::IRuntimeConfig& config, int32_t most,
                                  const nvinfer1::IRuntimeConfig* other = nullptr) noexcept {
     return ingotSetGraphLimit(&config, most, other);
+}
+
+/// Whether the first run with its shapes and addresses records its CUDA graphs (CudaGraphStrategy)
+/// already, and launches them, where the second one would: for runs that prepare later ones, whose
+/// shapes and addresses come again. Where a layer has to run before it can be recorded (a plugin, a
+/// collective, streamed weights), the second run still records. Default false: shapes that come
+/// once cost no graph. For contexts made from here on. Not safe from two threads at once.
+/// \returns false for null.
+static inline bool setRecordFirstRun(nvinfer1::IRuntimeConfig& config, bool record) noexcept {
+    return ingotSetRecordFirstRun(&config, record);
 }
 
 /// The CUDA graphs that count for the configuration's limit now; 0 without a limit. Safe from any

@@ -34,7 +34,7 @@ endfunction()
 ingot_runtime_library(lean LINK ingot_tensorrt
                       EXPORTS ${runtime_exports} initLibNvInferPlugins ingotRegisterHostKernel
                               ingotDeregisterHostKernel ingotSetGraphLimit ingotCountGraphs
-                              ingotGetCompilerProblem)
+                              ingotSetRecordFirstRun ingotGetCompilerProblem)
 file(GLOB dispatch_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/api/dispatch/*.cpp)
 list(APPEND dispatch_sources src/api/tensorrt/library.cpp src/api/tensorrt/report.cpp
      src/api/tensorrt/runtime/lean_library.cpp

@@ -134,6 +134,30 @@ TEST_P(RuntimeConfigs, GraphsHaveALimitThatConfigurationsShare) {
     EXPECT_EQ(countGraphs(*first), 0) << "the contexts are gone";
 }
 
+TEST_P(RuntimeConfigs, GraphsOfFirstRunsWhereTheyAreAskedFor) {
+    auto engine = load(*two_results());
+    std::unique_ptr<nvinfer1::IRuntimeConfig> config(engine->createRuntimeConfig());
+    config->setCudaGraphStrategy(CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE);
+    EXPECT_TRUE(setGraphLimit(*config, 8));
+    EXPECT_FALSE(ingotSetRecordFirstRun(nullptr, true));
+    for (bool first : {true, false}) {
+        EXPECT_TRUE(setRecordFirstRun(*config, first));
+        std::unique_ptr<nvinfer1::IExecutionContext> c(
+            engine->createExecutionContext(config.get()));
+        ASSERT_NE(c, nullptr) << logger.take_error();
+        auto* y = static_cast<float*>(memory->allocate(16));
+        c->setInputShape("x", dims({2, 2}));
+        c->setTensorAddress("x", memory->floats({1, 2, 3, 4}));
+        c->setTensorAddress("y", y);
+        c->setTensorAddress("z", memory->allocate(16));
+        for (int run = 0; run < 3; ++run) {
+            ASSERT_TRUE(c->enqueueV3(nullptr)) << logger.take_error();
+            EXPECT_EQ(countGraphs(*config), GetParam() && (first || run > 0) ? 1 : 0);
+        }
+        EXPECT_EQ(values_at(y, 4), (std::vector<float>{2, 3, 4, 5}));
+    }
+}
+
 TEST(Compiler, ProblemNamesWhatIsMissing) {
     const char* problem = getCompilerProblem();
     EXPECT_TRUE(problem == nullptr ||

@@ -32,11 +32,14 @@ Graph noise(int64_t seed = 5) {
     return g;
 }
 
-std::unique_ptr<Execution> execution_of(const Backend& backend, bool records,
+enum class Records { Never, SecondRun, FirstRun };
+
+std::unique_ptr<Execution> execution_of(const Backend& backend, Records records,
                                         const Graph& g = noise()) {
     CompileOptions o;
     o.of<CudaOptions>().runtime_cache = "";
-    o.of<CudaOptions>().record_graphs = records;
+    o.of<CudaOptions>().record_graphs = records != Records::Never;
+    o.of<CudaOptions>().record_first = records == Records::FirstRun;
     return backend.compile(std::make_shared<const Graph>(g), o)->create_execution();
 }
 
@@ -68,7 +71,7 @@ void expect_near(const Tensor& a, const Tensor& b) {
     }
 }
 
-class RandomRuns : public testing::TestWithParam<bool> {
+class RandomRuns : public testing::TestWithParam<Records> {
 protected:
     emulator::EmulatedGpu gpu{90};
     std::unique_ptr<Backend> backend = cuda::make_backend(gpu);
@@ -77,7 +80,7 @@ protected:
 TEST_P(RandomRuns, DifferAndComeInTheSameOrderEverywhere) {
     auto first = execution_of(*backend, GetParam());
     auto second = execution_of(*backend, GetParam());
-    auto on_cpu = execution_of(cpu_backend(), false);
+    auto on_cpu = execution_of(cpu_backend(), Records::Never);
     std::vector<Tensor> before;
     for (uint64_t k = 0; k < 5; ++k) { // plain, recorded, replayed
         SCOPED_TRACE(k);
@@ -127,13 +130,18 @@ TEST_P(RandomRuns, ThatDrawNothingDoNotCount) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Graphs, RandomRuns, testing::Bool(),
-                         [](const auto& i) { return i.param ? "Recorded" : "Plain"; });
+INSTANTIATE_TEST_SUITE_P(Graphs, RandomRuns,
+                         testing::Values(Records::Never, Records::SecondRun, Records::FirstRun),
+                         [](const auto& i) {
+                             return i.param == Records::Never       ? "Plain"
+                                    : i.param == Records::SecondRun ? "Recorded"
+                                                                    : "RecordedFirst";
+                         });
 
 TEST(RandomCaptures, EachLaunchOfTheCallersGraphDrawsAnew) {
     emulator::EmulatedGpu gpu(90);
     std::unique_ptr<Backend> backend = cuda::make_backend(gpu);
-    auto e = execution_of(*backend, true);
+    auto e = execution_of(*backend, Records::SecondRun);
     std::byte* x = gpu.allocate(bytes);
     std::byte* y = gpu.allocate(bytes);
     std::byte* z = gpu.allocate(bytes);
@@ -172,7 +180,7 @@ protected:
         fake::set_current(-1);
         gpu = fake::make_gpu();
         backend = cuda::make_backend(*gpu, 1);
-        execution = execution_of(*backend, records);
+        execution = execution_of(*backend, records ? Records::SecondRun : Records::Never);
         in = {{gpu->allocate(bytes), {count}}};
         out = {{gpu->allocate(bytes), {}}, {gpu->allocate(bytes), {}}};
     }

@@ -35,7 +35,7 @@ protected:
         fake::set_current(-1);
         start(true);
     }
-    void start(bool records) {
+    void start(bool records, bool first = false) {
         execution.reset();
         backend.reset();
         gpu = fake::make_gpu();
@@ -43,6 +43,7 @@ protected:
         CompileOptions o;
         o.of<CudaOptions>().runtime_cache = "";
         o.of<CudaOptions>().record_graphs = records;
+        o.of<CudaOptions>().record_first = first;
         execution =
             backend->compile(std::make_shared<const Graph>(three_steps()), o)->create_execution();
         constexpr int64_t largest = 64 * 32 * 4; // of the shapes here
@@ -85,6 +86,47 @@ TEST_F(Streams, ARunIsQueuedOnTheCallersStream) {
     ASSERT_TRUE(enqueue(&other).ok());
     EXPECT_EQ(fake::take_log(), (Log{"wait", "launch a graph", "record"}));
     EXPECT_EQ(fake::unordered(), 0);
+}
+
+TEST_F(Streams, TheFirstRunIsRecordedWhereThatIsAskedFor) {
+    start(true, true);
+    fake::take_work();
+    ASSERT_TRUE(enqueue(&caller).ok()) << execution->error();
+    Log recorded(3, "recorded launch at 0");
+    recorded.emplace_back("launch a graph at 0");
+    EXPECT_EQ(fake::take_work(), recorded);
+    ASSERT_TRUE(enqueue(&caller).ok());
+    EXPECT_EQ(fake::take_work(), Log{"launch a graph at 0"});
+    std::swap(in[0].address, out[0].address); // other addresses are another recording
+    ASSERT_TRUE(enqueue(&caller).ok());
+    EXPECT_EQ(fake::take_work(), recorded);
+}
+
+TEST_F(Streams, AFirstRunThatCannotBeRecordedIsPlain) {
+    start(true, true);
+    fake::take_work();
+    auto ready = [this] { // kernels are loaded when a plan is made
+        std::vector<Shape> shapes = {{4, 32}};
+        execution->prepare(shapes);
+    };
+    ready();
+    int64_t calls = fake::calls();
+    ASSERT_TRUE(enqueue(&caller).ok()) << execution->error();
+    calls = fake::calls() - calls;
+    for (int64_t n = 1; n <= calls; ++n) {
+        SCOPED_TRACE(n);
+        start(true, true);
+        ready();
+        fake::fail_call(n, 999, false);
+        bool done = enqueue(&caller).ok();
+        EXPECT_EQ(done || execution->error().find("CUDA_ERROR_FAKE") != std::string::npos, true)
+            << execution->error();
+        fake::fail_call(0, 0, false);
+        ASSERT_TRUE(enqueue(&caller).ok()) << execution->error(); // records what is not yet
+        fake::take_work();
+        ASSERT_TRUE(enqueue(&caller).ok()) << execution->error();
+        EXPECT_EQ(fake::take_work(), Log{"launch a graph at 0"});
+    }
 }
 
 TEST_F(Streams, ADefaultStreamIsJoinedByEvents) {

@@ -62,8 +62,10 @@ struct CudaOptions {
     /// A JSON file of when each block of each kernel in a replayed graph starts, waits, computes
     /// and ends; "" for none. With one, kernels are never specialised.
     std::string timeline_file;
-    /// Records a graph of launches on the second run of a plan and replays it.
+    /// Records a graph of launches on the second run of a plan and replays it; with record_first on
+    /// the first one, where that can be made ready without a run.
     bool record_graphs = true;
+    bool record_first = false;
     /// How many of them executions keep together; null: each keeps 16.
     std::shared_ptr<cuda::RecordingLimit> recordings;
     /// Kernels for a GPU of this compute capability (80 for 8.0); 0: for the present device.

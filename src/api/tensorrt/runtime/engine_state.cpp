@@ -218,6 +218,7 @@ CompileOptions EngineState::compile_options(const RunOptions& options,
                                                                : Specialise::None;
     cuda.record_graphs = options.graphs == nvinfer1::CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE;
     cuda.recordings = options.recordings;
+    cuda.record_first = options.record_first;
     cuda.kernel_cache = options.cache;
     cuda.priority = options.priority;
     cuda.timing_cache = timings_of(*engine_);

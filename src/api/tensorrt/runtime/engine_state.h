@@ -37,6 +37,7 @@ struct RunOptions {
     std::shared_ptr<plan::RuntimeCache> cache; // null: the folder of the process
     RunPriority priority = RunPriority::Normal;
     std::shared_ptr<cuda::RecordingLimit> recordings; // null: one of each context's own
+    bool record_first = false;
 
     bool operator==(const RunOptions&) const = default;
 };

@@ -91,6 +91,7 @@ std::unique_ptr<RuntimeConfig> RuntimeConfig::clone() const {
     copy->graphs_ = graphs_;
     copy->priority_ = priority_;
     copy->recordings_ = recordings_;
+    copy->record_first_ = record_first_;
     if (cache_ != nullptr) {
         copy->cache_ =
             std::make_unique<RuntimeCacheObject>(cache_->content(), cache_->device(), report_);
@@ -106,8 +107,8 @@ void RuntimeConfig::note_on_cpu(std::string_view method) const {
 }
 
 RunOptions RuntimeConfig::options() const {
-    return {specialise_, graphs_, cache_ == nullptr ? nullptr : cache_->content(), priority_,
-            recordings_};
+    return {specialise_, graphs_,     cache_ == nullptr ? nullptr : cache_->content(),
+            priority_,   recordings_, record_first_};
 }
 
 void RuntimeConfig::setExecutionContextAllocationStrategy(
@@ -212,6 +213,13 @@ bool ingotSetGraphLimit(nvinfer1::IRuntimeConfig* config, int32_t most,
                         const nvinfer1::IRuntimeConfig* other) noexcept {
     return config != nullptr && static_cast<ingot::api::RuntimeConfig*>(config)->set_graph_limit(
                                     most, static_cast<const ingot::api::RuntimeConfig*>(other));
+}
+
+bool ingotSetRecordFirstRun(nvinfer1::IRuntimeConfig* config, bool record) noexcept {
+    if (config != nullptr) {
+        static_cast<ingot::api::RuntimeConfig*>(config)->set_record_first(record);
+    }
+    return config != nullptr;
 }
 
 int32_t ingotCountGraphs(const nvinfer1::IRuntimeConfig* config) noexcept {

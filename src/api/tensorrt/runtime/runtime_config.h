@@ -56,6 +56,7 @@ public:
 
     /// Errors (reported): InvalidArgument for a number below 1, or another than `other` has.
     bool set_graph_limit(int32_t most, const RuntimeConfig* other) noexcept;
+    void set_record_first(bool first) noexcept { record_first_ = first; }
     /// Graphs that count for the limit.
     int32_t count_graphs() const noexcept;
 
@@ -75,6 +76,7 @@ private:
     nvinfer1::CudaGraphStrategy graphs_ = nvinfer1::CudaGraphStrategy::kDISABLED;
     RunPriority priority_ = RunPriority::Normal;
     std::shared_ptr<cuda::RecordingLimit> recordings_; // null: no limit is set
+    bool record_first_ = false;
     std::unique_ptr<RuntimeCacheObject> cache_; // shares content with the caller's; null: none set
 };
 

@@ -3,6 +3,7 @@
 
 #include "backends/cuda/driver/nvtx.h"
 #include "backends/cuda/options.h"
+#include "backends/cuda/run/steps.h"
 #include "base/error.h"
 #include "base/log.h"
 
@@ -281,13 +282,22 @@ bool CudaDevice::find_recorded(const SegmentPlan& plan, const RunContext& contex
     return false;
 }
 
+/// Whether all steps can be recorded without a run before.
+static bool get_ready(const SegmentPlan& plan) {
+    return std::all_of(plan.steps.begin(), plan.steps.end(), [](const StepEntry& e) {
+        auto* step = dynamic_cast<ReadyStep*>(e.step.get());
+        return step != nullptr && step->get_ready();
+    });
+}
+
 bool CudaDevice::replay(SegmentPlan& plan, const RunContext& context) {
     if (!state_->options.record_graphs || recording_now_ || !plan.recordable()) {
         return false;
     }
     std::shared_ptr<const Recording> recording;
-    if (!find_recorded(plan, context, recording)) {
-        return false; // the first run is plain
+    bool is_first = !find_recorded(plan, context, recording);
+    if (is_first && !(state_->options.record_first && get_ready(plan))) {
+        return false; // this run is plain
     }
     Recorded& r = recorded_.front();
     uint64_t arrivals = state_->programs->arrivals();
@@ -298,6 +308,7 @@ bool CudaDevice::replay(SegmentPlan& plan, const RunContext& context) {
     }
     r.arrivals = arrivals;
     if (recording == nullptr && (r.impossible || !record_segment(r, plan, context, recording))) {
+        r.impossible = r.impossible && !is_first; // the next run tries again
         return false;
     }
     if (timeline_ != nullptr) {

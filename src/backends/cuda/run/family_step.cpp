@@ -24,7 +24,7 @@ using kernels::Family;
 using kernels::Problem;
 using kernels::Tactic;
 
-class FamilyStep : public JoinableStep, public plan::LaunchReporter {
+class FamilyStep : public JoinableStep, public ReadyStep, public plan::LaunchReporter {
 public:
     FamilyStep(CudaDevice& device, std::string what)
         : what_(what), specialise_(device.state().options.specialise),
@@ -67,13 +67,16 @@ public:
         }
     }
 
+    bool get_ready() noexcept override {
+        return succeeds([this] {
+            compile();
+            launches_.make_state();
+        });
+    }
+
     Status run(const RunContext& c) noexcept override {
         return launched(c, [&] {
-            CHECK(!tactic_.empty(), what_, " was left without kernels by its plan");
-            if (!compiled_) {
-                start();
-                wait_for_kernels();
-            }
+            compile();
             launches_.run(c.buffers, scratch < 0 ? nullptr : c.buffers[scratch]);
         });
     }
@@ -84,6 +87,14 @@ public:
     bool is_stale() const override { return launches_.is_stale(); }
 
 private:
+    void compile() {
+        CHECK(!tactic_.empty(), what_, " was left without kernels by its plan");
+        if (!compiled_) {
+            start();
+            wait_for_kernels();
+        }
+    }
+
     /// Waits for the compiler; replaces a kernel that it rejects by the generic tactic.
     void wait_for_kernels() {
         try {

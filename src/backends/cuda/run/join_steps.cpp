@@ -17,12 +17,27 @@ namespace {
 constexpr size_t most_parts = 8;
 constexpr size_t farthest = 8; // entries between the first part and a later one
 
-class JoinedStep : public Step, public plan::LaunchReporter {
+class JoinedStep : public Step, public ReadyStep, public plan::LaunchReporter {
 public:
     JoinedStep(CudaDevice& device, const kernels::Emitted& e,
                std::vector<std::unique_ptr<Step>> parts)
         : launches_(device, "joined steps"), parts_(std::move(parts)) {
         launches_.set(e, Specialise::None, JoinedStep::implementation());
+    }
+
+    bool get_ready() noexcept override {
+        auto compiled = [this] {
+            if (!compiled_) {
+                compile();
+            }
+            launches_.make_state();
+        };
+        auto is_ready = [](const std::unique_ptr<Step>& part) {
+            auto* step = dynamic_cast<ReadyStep*>(part.get());
+            return step != nullptr && step->get_ready();
+        };
+        return succeeds(compiled) &&
+               (!apart_ || std::all_of(parts_.begin(), parts_.end(), is_ready));
     }
 
     Status run(const RunContext& c) noexcept override {

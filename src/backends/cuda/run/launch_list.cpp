@@ -78,6 +78,16 @@ void LaunchList::wait() {
     }
 }
 
+void LaunchList::make_state() {
+    for (const Item& item : items_) {
+        for (const Args::Fixup& f : item.args.fixups()) {
+            if (f.what == Args::Patch::RunState) {
+                device_.run_state();
+            }
+        }
+    }
+}
+
 bool LaunchList::is_stale() const {
     return std::any_of(items_.begin(), items_.end(), [](const Item& item) {
         return item.special != nullptr && item.special->loaded();

@@ -27,6 +27,9 @@ public:
              std::string_view tactic = {});
     /// Waits for the compiler and loads the kernels. Errors: those of either.
     void wait();
+    /// Makes the device's state that launches read, which a first run would make. Errors:
+    /// OutOfMemory, Device.
+    void make_state();
     /// Whether a variant for the exact shapes has arrived since the last run.
     bool is_stale() const;
     /// `buffers`: addresses by Operand::buffer.

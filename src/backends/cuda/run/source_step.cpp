@@ -60,7 +60,7 @@ std::string program_text(const SourceKernel& s, const BoundSource& b) {
     return kernels::full_text(p);
 }
 
-class SourceStep : public Step, public plan::LaunchReporter {
+class SourceStep : public Step, public ReadyStep, public plan::LaunchReporter {
 public:
     explicit SourceStep(const StepArgs& a)
         : device_(static_cast<CudaDevice&>(a.device)), source_(a.group.first().as<SourceKernel>()) {
@@ -114,6 +114,7 @@ public:
     }
 
     bool recordable() const override { return true; }
+    bool get_ready() noexcept override { return true; } // the plan has waited for the compiler
 
 private:
     void set_launch(const BoundSource& b) {

@@ -16,6 +16,17 @@ inline std::vector<const std::byte*> constant_marks(const StepArgs& a) {
     return marks;
 }
 
+/// A step whose first run may be recorded as later ones.
+class ReadyStep {
+public:
+    /// Waits for, or makes, all that the first run would (compiled kernels). False: it failed,
+    /// which the run will tell.
+    virtual bool get_ready() noexcept = 0;
+
+protected:
+    ~ReadyStep() = default;
+};
+
 /// A step of one small launch, which waits until the plan is complete: then it starts alone or
 /// joins another.
 class JoinableStep : public Step {
@@ -52,6 +63,17 @@ Status launched(const RunContext& c, const F& f) noexcept {
     } catch (const std::exception& e) {
         c.error.set("%s", e.what());
         return {ErrorCode::OutOfMemory, "a kernel could not be launched"};
+    }
+}
+
+/// Whether `f` did not throw.
+template <class F>
+bool succeeds(const F& f) noexcept {
+    try {
+        f();
+        return true;
+    } catch (const std::exception&) {
+        return false;
     }
 }
 
