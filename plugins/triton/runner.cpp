@@ -13,8 +13,7 @@ namespace nv = nvinfer1;
 
 namespace {
 
-/// The first run of a shape plans, the second records a CUDA graph.
-constexpr int warm_runs_on_gpu = 2;
+constexpr int32_t most_graphs = 16; // as many as a context keeps without a limit, and plans
 
 /// 1, 2, 4, 8 ... and the limit.
 std::vector<int64_t> powers_up_to(int64_t limit) {
@@ -91,16 +90,18 @@ Runner::Runner(std::shared_ptr<const Engine> engine, const ModelConfig& config,
 }
 
 void Runner::make_context(const ModelConfig& config) {
-    std::unique_ptr<nv::IRuntimeConfig> runtime_config(engine_->engine->createRuntimeConfig());
-    if (runtime_config != nullptr && engine_->target.device == Device::kGPU) {
-        runtime_config->setCudaGraphStrategy(nv::CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE);
+    runtime_config_.reset(engine_->engine->createRuntimeConfig());
+    if (runtime_config_ != nullptr && records()) {
+        runtime_config_->setCudaGraphStrategy(nv::CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE);
+        setRecordFirstRun(*runtime_config_, true);
+        setGraphLimit(*runtime_config_, most_graphs); // which counts them
         // Kernels are compiled when nobody else wants the CPU: other models serve meanwhile. Runs
         // are as urgent as their stream.
-        setPriority(*runtime_config, Priority::kLOW);
+        setPriority(*runtime_config_, Priority::kLOW);
     }
-    context_.reset(runtime_config == nullptr
+    context_.reset(runtime_config_ == nullptr
                        ? nullptr
-                       : engine_->engine->createExecutionContext(runtime_config.get()));
+                       : engine_->engine->createExecutionContext(runtime_config_.get()));
     engine_->logger->require_done(context_ != nullptr, ErrorCode::Unsupported,
                                   "no execution context could be made");
     context_->setErrorRecorder(&errors_);
@@ -322,6 +323,11 @@ void Runner::prepare_staging(const Shapes& shapes) {
     }
 }
 
+/// Whether runs are recorded as CUDA graphs.
+bool Runner::records() const {
+    return engine_->target.device == Device::kGPU;
+}
+
 void Runner::warm_one(const Shapes& shapes) {
     std::vector<const void*> addresses;
     for (size_t i = 0; i < shapes.size(); ++i) {
@@ -330,7 +336,10 @@ void Runner::warm_one(const Shapes& shapes) {
         addresses.push_back(input_memory(i, bytes));
         complete_input(i, 0, bytes);
     }
-    for (int i = 0; i < (device_ == nullptr ? 1 : warm_runs_on_gpu); ++i) {
+    int32_t graphs = countGraphs(*runtime_config_);
+    run(shapes, addresses);
+    wait();
+    if (records() && countGraphs(*runtime_config_) == graphs) { // the second run may be recorded
         run(shapes, addresses);
         wait();
     }
@@ -345,9 +354,6 @@ size_t Runner::warm_up(std::string& reason) {
     size_t count = warm_all(rows, reason);
     if (device_ != nullptr) {
         take_precedence();
-        if (count == rows.size()) { // the first request finds the engine's stream of that priority
-            warm_all({rows.front()}, reason);
-        }
     }
     return count;
 }

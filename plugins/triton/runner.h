@@ -85,6 +85,7 @@ private:
     bool warm_shapes(int64_t rows, Shapes& shapes, std::string& reason) const;
     size_t warm_all(std::vector<int64_t> rows, std::string& reason);
     void warm_one(const Shapes& shapes);
+    bool records() const;
     void take_precedence();
     void send_parts(size_t input);
     void prepare_staging(const Shapes& shapes);
@@ -112,6 +113,7 @@ private:
     std::vector<std::vector<PageablePart>> output_parts_; // of each output, until wait()
     std::set<Shapes> prepared_;
     double preparing_seconds_ = 0;
+    std::unique_ptr<nvinfer1::IRuntimeConfig> runtime_config_; // of the context
     std::unique_ptr<nvinfer1::IExecutionContext> context_;
 };
 

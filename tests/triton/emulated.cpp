@@ -14,6 +14,10 @@ void TritonEmulated::SetUp() {
     stopping = find_function<int64_t(int)>("libcuda.so.1", "ingot_emulated_stopping");
     streams = find_function<int64_t(int)>("libcuda.so.1", "ingot_emulated_streams");
     locking = find_function<int64_t(int)>("libcuda.so.1", "ingot_emulated_locking");
+    executed = find_function<int64_t(int)>("libcuda.so.1", "ingot_emulated_launches");
+    graphs = find_function<int64_t(int)>("libcuda.so.1", "ingot_emulated_graphs");
+    counted = find_function<int64_t(int, const char*)>("libcuda.so.1", "ingot_emulated_counted");
+    hops = find_function<int64_t(int)>("libcuda.so.1", "ingot_emulated_hops");
     const char* compiler = std::getenv("INGOT_NVRTC");
     hold = find_function<void(int)>(compiler, "ingot_emulated_hold");
     waiting = find_function<int()>(compiler, "ingot_emulated_waiting");
@@ -21,7 +25,8 @@ void TritonEmulated::SetUp() {
     niceness = find_function<int()>(compiler, "ingot_emulated_niceness");
     if (newest == nullptr || loaded == nullptr || hold == nullptr || waiting == nullptr ||
         compiled == nullptr || niceness == nullptr || launches == nullptr || stopping == nullptr ||
-        streams == nullptr || locking == nullptr) {
+        streams == nullptr || locking == nullptr || executed == nullptr || graphs == nullptr ||
+        counted == nullptr || hops == nullptr) {
         GTEST_SKIP() << "no emulated GPU: run it as 'ctest -R triton_emulated'";
     }
 }

@@ -29,12 +29,16 @@ protected:
 
     int64_t (*newest)(int) = nullptr; // kernel that was launched, of a GPU
     int64_t (*loaded)(int) = nullptr;
-    int64_t (*launches)(int, bool) = nullptr; // on streams of raised priority, or on others
-    int64_t (*stopping)(int) = nullptr;       // allocations that a real GPU waits for
-    int64_t (*streams)(int) = nullptr;        // that were made
-    int64_t (*locking)(int) = nullptr;        // calls that lock or unlock pages
-    void (*hold)(int) = nullptr;              // 1: the compiler stands still
-    int (*waiting)() = nullptr;               // compilations that do
+    int64_t (*launches)(int, bool) = nullptr;       // on streams of raised priority, or on others
+    int64_t (*stopping)(int) = nullptr;             // allocations that a real GPU waits for
+    int64_t (*streams)(int) = nullptr;              // that were made
+    int64_t (*locking)(int) = nullptr;              // calls that lock or unlock pages
+    int64_t (*executed)(int) = nullptr;             // kernels that ran, of graphs too
+    int64_t (*graphs)(int) = nullptr;               // that live
+    int64_t (*counted)(int, const char*) = nullptr; // calls of a function; "": of all
+    int64_t (*hops)(int) = nullptr;                 // waits of a stream for another's event
+    void (*hold)(int) = nullptr;                    // 1: the compiler stands still
+    int (*waiting)() = nullptr;                     // compilations that do
     int (*compiled)() = nullptr;
     int (*niceness)() = nullptr; // of the thread whose compilation began last
 };

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Instances on an emulated GPU: what is compiled when, and what bits come out.
+#include "plugins/common/device_memory.h"
 #include "tests/triton/emulated.h"
 
+#include <numeric>
 #include <random>
 #include <thread>
 
@@ -94,7 +96,8 @@ TEST_F(TritonEmulated, RunsOfRequestsGoBeforeWarmUps) {
         int64_t usual = launches(0, false);
         int64_t urgent = launches(0, true);
         ASSERT_EQ(scene.start_instances(1), "");
-        EXPECT_GT(launches(0, false) - usual, launches(0, true) - urgent); // the smallest bucket's
+        EXPECT_GT(launches(0, false), usual);
+        EXPECT_EQ(launches(0, true), urgent);
         usual = launches(0, false);
         urgent = launches(0, true);
         for (int64_t rows : {1, 3, 8}) {
@@ -103,6 +106,98 @@ TEST_F(TritonEmulated, RunsOfRequestsGoBeforeWarmUps) {
         EXPECT_GT(launches(0, true), urgent);
         EXPECT_EQ(launches(0, false), usual);
     }
+}
+
+/// What a load takes of the GPU's time is missing to the models that are served.
+TEST_F(TritonEmulated, EachBucketRunsOnceAtLoadAndIsRecorded) {
+    Scene scene(turning_engine(8));
+    scene.kind = TRITONSERVER_INSTANCEGROUPKIND_GPU;
+    ASSERT_EQ(scene.start(0), "");
+    constexpr int64_t buckets = 4;
+    for (int instance = 0; instance < 2; ++instance) {
+        SCOPED_TRACE(instance);
+        int64_t executed_before = executed(0);
+        int64_t graphs_before = graphs(0);
+        ASSERT_EQ(scene.start_instances(1), "");
+        int64_t of_load = executed(0) - executed_before;
+        EXPECT_EQ(graphs(0) - graphs_before, buckets);
+        turn(scene, 8);
+        int64_t of_a_request = executed(0) - executed_before - of_load;
+        EXPECT_GT(of_a_request, 0);
+        EXPECT_EQ(of_load, buckets * of_a_request);
+        for (int64_t rows : {1, 2, 4, 8}) {
+            turn(scene, rows);
+        }
+        EXPECT_EQ(graphs(0) - graphs_before, buckets);
+    }
+}
+
+TEST_F(TritonEmulated, EachOfSixteenBucketsIsRecorded) {
+    std::string buckets;
+    constexpr int64_t count = 16;
+    for (int64_t rows = 1; rows <= count; ++rows) {
+        buckets += str(rows == 1 ? "" : ",", rows);
+    }
+    Scene scene(turning_engine(count),
+                str(R"({"parameters":{"buckets":{"string_value":")", buckets, R"("}}})"));
+    scene.kind = TRITONSERVER_INSTANCEGROUPKIND_GPU;
+    int64_t before = graphs(0);
+    ASSERT_EQ(scene.start(), "");
+    EXPECT_EQ(graphs(0) - before, count);
+    for (int64_t rows : {count, int64_t{1}}) {
+        turn(scene, rows);
+    }
+    EXPECT_EQ(graphs(0) - before, count); // none made way
+}
+
+/// The run is queued between the copies: on their stream, of which no other waits.
+TEST_F(TritonEmulated, ASmallRequestAsksTheDriverForLittle) {
+    Scene scene(turning_engine(1));
+    scene.kind = TRITONSERVER_INSTANCEGROUPKIND_GPU;
+    ASSERT_EQ(scene.start(), "");
+    turn(scene, 1);
+    std::vector<std::string> names = {"cuMemcpyAsync",       "cuGraphLaunch",
+                                      "cuEventRecord",       "cuStreamWaitEvent",
+                                      "cuStreamSynchronize", "cuStreamIsCapturing"};
+    std::vector<int64_t> before;
+    for (const std::string& n : names) {
+        before.push_back(counted(0, n.c_str()));
+    }
+    int64_t all_before = counted(0, "");
+    int64_t hops_before = hops(0);
+    turn(scene, 1);
+    int64_t all = counted(0, "") - all_before;
+    EXPECT_EQ(hops(0), hops_before);
+    std::vector<int64_t> calls;
+    for (size_t i = 0; i < names.size(); ++i) {
+        calls.push_back(counted(0, names[i].c_str()) - before[i]);
+    }
+    EXPECT_EQ(calls, (std::vector<int64_t>{2, 1, 1, 1, 1, 2}));
+    EXPECT_EQ(all, std::accumulate(calls.begin(), calls.end(), int64_t{0}));
+}
+
+/// Sizes that are never asked for again would keep others from being kept.
+TEST_F(TritonEmulated, PinnedMemoryThatWasUsedLastIsKept) {
+    std::shared_ptr<DeviceMemory> gpu = open_gpu(0);
+    auto use = [&](size_t bytes) {
+        void* memory = gpu->allocate_staging(bytes);
+        gpu->release_staging(memory);
+        return memory;
+    };
+    int64_t before = locking(0);
+    use(40 << 20);
+    void* usual = use(19 << 20); // at most half of a block may be left over
+    EXPECT_EQ(locking(0) - before, 2);
+    void* small = use(9 << 20); // for which the first one makes way
+    EXPECT_EQ(locking(0) - before, 4);
+    EXPECT_EQ(use(9 << 20), small);
+    EXPECT_EQ(use(19 << 20), usual);
+    EXPECT_EQ(locking(0) - before, 4);
+    use(40 << 20); // the smallest is now the one that was unused for longest
+    EXPECT_EQ(use(19 << 20), usual);
+    EXPECT_EQ(locking(0) - before, 6);
+    gpu.reset();
+    EXPECT_EQ(locking(0) - before, 8) << "all of it is given back";
 }
 
 /// Bytes of an engine: `y` f32[n, 24] is a product of `x` f32[n, 800], a normalisation and a

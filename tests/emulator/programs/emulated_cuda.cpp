@@ -40,6 +40,9 @@ struct Device {
     int64_t streams = 0;   // made so far
     int64_t locking = 0;   // calls that lock or unlock pages of the host
     int64_t newest = 0;    // of the loaded functions that were launched, counted from 1
+    std::map<std::string, int64_t> counted; // calls, by the function's name
+    std::map<CUevent, CUstream> recorded;   // where each event was recorded last
+    int64_t hops = 0;                       // waits of a stream for an event of another
 };
 struct LoadedText {
     std::string binary;
@@ -77,14 +80,15 @@ Device* current() {
     return contexts().empty() ? nullptr : contexts().back();
 }
 
-/// Runs f(device) on the current one, unless it is lost.
+/// Runs f(device) on the current one, unless it is lost, and counts the call.
 template <class F>
-CUresult on_device(F&& f) {
+CUresult on_device(F&& f, const char* call = __builtin_FUNCTION()) {
     std::scoped_lock lock(mutex());
     Device* d = current();
     if (d == nullptr) {
         return no_context;
     }
+    ++d->counted[call];
     if (d->lost != 0) {
         ++d->calls_after;
         return d->lost;
@@ -121,17 +125,19 @@ CUresult answer(T* out, T value) {
 }
 
 /// `counted`: the bytes of the device's own memory.
-CUresult allocate(size_t bytes, void** out, size_t counted = 0) {
-    return on_device([&](Device& d) {
+CUresult allocate(size_t bytes, void** out, size_t counted = 0,
+                  const char* call = __builtin_FUNCTION()) {
+    auto take = [&](Device& d) {
         std::byte* memory = d.gpu.allocate_shared(static_cast<int64_t>(bytes));
         d.memory.emplace(memory, counted);
         d.used += static_cast<int64_t>(counted);
         return answer(out, static_cast<void*>(memory));
-    });
+    };
+    return on_device(take, call);
 }
 
-CUresult release(void* memory) {
-    return on_device([&](Device& d) {
+CUresult release(void* memory, const char* call = __builtin_FUNCTION()) {
+    auto give_back = [&](Device& d) -> CUresult {
         auto it = d.memory.find(static_cast<std::byte*>(memory));
         if (it == d.memory.end()) {
             return bad_value;
@@ -140,7 +146,8 @@ CUresult release(void* memory) {
         d.memory.erase(it);
         d.gpu.release(static_cast<std::byte*>(memory));
         return 0;
-    });
+    };
+    return on_device(give_back, call);
 }
 
 } // namespace
@@ -170,7 +177,7 @@ EXPORT int64_t ingot_emulated_launches(int i) {
     std::scoped_lock lock(mutex());
     return static_cast<int64_t>(device(i).gpu.launches());
 }
-/// Launches of kernels and graphs on streams of raised priority, or on others.
+/// Launches of kernels and graphs on streams of raised priority, or on others; not into graphs.
 EXPORT int64_t ingot_emulated_calls(int i, bool urgent) {
     std::scoped_lock lock(mutex());
     return device(i).calls[urgent ? 1 : 0];
@@ -200,6 +207,22 @@ EXPORT int64_t ingot_emulated_stopping(int i) {
 EXPORT int64_t ingot_emulated_streams(int i) {
     std::scoped_lock lock(mutex());
     return device(i).streams;
+}
+
+/// Calls of a function so far, such as "cuEventRecord", of those that ask the GPU for something;
+/// "": of all.
+EXPORT int64_t ingot_emulated_counted(int i, const char* call) {
+    std::scoped_lock lock(mutex());
+    int64_t all = 0;
+    for (const auto& [name, count] : device(i).counted) {
+        all += *call == 0 || name == call ? count : 0;
+    }
+    return all;
+}
+/// Waits of streams for events that were recorded on others.
+EXPORT int64_t ingot_emulated_hops(int i) {
+    std::scoped_lock lock(mutex());
+    return device(i).hops;
 }
 
 EXPORT int64_t ingot_emulated_locking(int i) {
@@ -376,7 +399,10 @@ EXPORT CUresult cuModuleGetFunction(CUfunction* out, CUmodule m, const char* nam
     });
 }
 static void count_launch(Device& d, CUstream s) {
-    ++d.calls[s != nullptr && reinterpret_cast<StreamOf*>(s)->priority < 0 ? 1 : 0];
+    const auto* stream = reinterpret_cast<const StreamOf*>(s);
+    if (stream == nullptr || !stream->capturing) {
+        ++d.calls[stream != nullptr && stream->priority < 0 ? 1 : 0];
+    }
 }
 
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** parameters, void**) {
@@ -421,20 +447,28 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream s) {
     return 0;
 }
 EXPORT CUresult cuStreamGetPriority(CUstream s, int* out) {
-    return answer(out, s == nullptr ? 0 : reinterpret_cast<StreamOf*>(s)->priority);
+    return on_device([&](Device&) {
+        return answer(out, s == nullptr ? 0 : reinterpret_cast<StreamOf*>(s)->priority);
+    });
 }
 EXPORT CUresult cuStreamSynchronize(CUstream) {
     return on_device([](Device&) { return 0; });
 }
-EXPORT CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) {
-    return on_device([](Device&) { return 0; });
+EXPORT CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned) {
+    return on_device([&](Device& d) {
+        auto at = d.recorded.find(e);
+        d.hops += at == d.recorded.end() || at->second == s ? 0 : 1;
+        return 0;
+    });
 }
 EXPORT CUresult cuStreamGetCtx(CUstream s, CUcontext* out) {
     int i = s == nullptr ? 0 : reinterpret_cast<StreamOf*>(s)->device;
     return answer(out, reinterpret_cast<CUcontext>(&device(i)));
 }
 EXPORT CUresult cuStreamIsCapturing(CUstream s, int* out) {
-    return answer(out, s != nullptr && reinterpret_cast<StreamOf*>(s)->capturing ? 1 : 0);
+    return on_device([&](Device&) {
+        return answer(out, s != nullptr && reinterpret_cast<StreamOf*>(s)->capturing ? 1 : 0);
+    });
 }
 EXPORT CUresult cuStreamBeginCapture_v2(CUstream s, int) {
     return on_device([&](Device&) {
@@ -486,8 +520,11 @@ EXPORT CUresult cuGraphExecDestroy(CUgraphExec g) {
 
 // --- events, which have always passed ------------------------------------------------------------
 
-EXPORT CUresult cuEventRecord(CUevent, CUstream) {
-    return on_device([](Device&) { return 0; });
+EXPORT CUresult cuEventRecord(CUevent e, CUstream s) {
+    return on_device([&](Device& d) {
+        d.recorded[e] = s;
+        return 0;
+    });
 }
 EXPORT CUresult cuEventRecordWithFlags(CUevent, CUstream, unsigned) {
     return on_device([](Device&) { return 0; });
