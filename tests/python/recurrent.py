@@ -68,3 +68,63 @@ def stream(server, model, sequence, x):
                      parameters={"sequence_id": sequence, "sequence_start": i == 0,
                                  "sequence_end": i == len(chunks) - 1})["y"]
         for i, chunk in enumerate(chunks)], axis=1)
+
+
+SPEECH = {"h0": 256, "c0": 256, "h1": 256, "c1": 256, "g": 128}  # states of the speech model, with their sizes
+SPEECH_CONFIG = """max_batch_size: 4
+sequence_batching {
+  oldest { max_candidate_sequences: 4 max_queue_delay_microseconds: 2000 }
+  max_sequence_idle_microseconds: 60000000
+  state [%s]
+}""" % ",".join(
+    f'{{ input_name: "{name}" output_name: "{name}_next" data_type: TYPE_FP32 dims: [{size}] '
+    f'initial_state: [{{ name: "zeros" data_type: TYPE_FP32 dims: [{size}] zero_data: true }}] }}'
+    for name, size in SPEECH.items())
+
+
+def speech_by_chunks(source, path):
+    """The speech model (two LSTMs of both directions, a GRU) for sound that comes in chunks: what the
+    forward directions and the GRU know is an input and an output; backward directions begin anew in each
+    chunk."""
+    model = onnx.load(source)
+    graph, nodes = model.graph, []
+
+    def add(op, inputs, output, **attributes):
+        nodes.append(oh.make_node(op, inputs, [output], **attributes))
+        return output
+
+    for name, values in (("first", [0]), ("second", [1]), ("two", [2])):
+        graph.initializer.append(onnx.numpy_helper.from_array(np.array(values, np.int64), name))
+    graph.initializer.append(onnx.numpy_helper.from_array(np.array(0, np.int64), "forward"))
+
+    def carry(state, zeros, both_directions):
+        """The initial value of a layer's state, from the input of that name."""
+        one = add("Unsqueeze", [state, "first"], f"{state}_in")
+        if not both_directions:
+            return one
+        backward = add("Slice", [zeros, "second", "two", "first"], f"{state}_backward")
+        return add("Concat", [one, backward], f"{state}_initial", axis=0)
+
+    lstms = 0
+    for node in graph.node:
+        if node.op_type == "LSTM":
+            states = [f"h{lstms}", f"c{lstms}"]
+            lstms += 1
+        else:
+            states = ["g"] if node.op_type == "GRU" else []
+        for i, state in enumerate(states):
+            node.input[5 + i] = carry(state, node.input[5 + i], node.op_type == "LSTM")
+        nodes.append(node)
+        if states:
+            del node.output[1:]
+            node.output.extend(f"{state}_last" for state in states)
+        for state in states:
+            add("Gather", [f"{state}_last", "forward"], f"{state}_next", axis=0)
+    del graph.node[:]
+    graph.node.extend(nodes)
+    for state, size in SPEECH.items():
+        graph.input.append(oh.make_tensor_value_info(state, FLOAT, ["batch", size]))
+        graph.output.append(oh.make_tensor_value_info(f"{state}_next", FLOAT, ["batch", size]))
+    onnx.checker.check_model(model)
+    onnx.save(model, path)
+    return path

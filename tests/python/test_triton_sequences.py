@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import ingot_command
+import models
 import triton_server
-from recurrent import CHUNKS, HIDDEN, INPUTS, STEPS, STRATEGIES, gru, stream
+from recurrent import (CHUNKS, HIDDEN, INPUTS, SPEECH, SPEECH_CONFIG, STEPS, STRATEGIES, gru, speech_by_chunks,
+                       stream)
 from triton_server import Refused
 
 @pytest.fixture(scope="module")
@@ -69,3 +71,36 @@ def test_a_state_of_another_size_is_refused_at_load(server, engines):
         server.load("wrong")
     assert ("state input 'h': shape [-1,4] is configured (the first size are the rows of a batch), the "
             "engine has [-1,5]") in refused.value.text
+
+
+def test_the_speech_model_keeps_its_states(server, tmp_path):
+    """Sequences that begin one after the other, so that batches hold chunks of several places."""
+    if models.shared_models() is None:
+        pytest.skip("no shared/models: the speech model was NOT served")
+    import onnxruntime
+    model = speech_by_chunks(models.model_file("speech_lstm_gru"), tmp_path / "speech.onnx")
+    engine = tmp_path / "speech.engine"
+    ingot_command.build(model, engine)
+    server.add("speech", engine, SPEECH_CONFIG)
+    server.load("speech")
+    session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+    random = np.random.default_rng(5)
+    count, steps = 3, 7
+    x = random.standard_normal((count, steps * CHUNKS, 80)).astype(np.float32)
+    names = ["y", *(f"{state}_next" for state in SPEECH)]
+    zeros = {state: np.zeros((count, size), np.float32) for state, size in SPEECH.items()}
+    states, expected = zeros, []
+    for chunk in np.split(x, CHUNKS, axis=1):
+        y, *following = session.run(names, {"x": chunk, **states})
+        states = dict(zip(SPEECH, following))
+        expected.append(y)
+    without = session.run(["y"], {"x": x[:, -steps:], **zeros})[0]
+    assert np.abs(without - expected[-1]).max() > 1e-2  # else the states say nothing
+    expected = np.concatenate(expected, axis=1)
+    for turn in range(2):  # the second time, sequences of the same numbers begin anew
+        with concurrent.futures.ThreadPoolExecutor(count) as pool:
+            got = list(pool.map(lambda i: stream(server, "speech", 200 + i, x[i:i + 1]), range(count)))
+        np.testing.assert_allclose(np.concatenate(got), expected, rtol=1e-3, atol=1e-4, err_msg=f"turn {turn}")
+    config = server.config("speech")
+    assert [t["name"] for t in config["input"]] == ["x"]
+    assert [t["name"] for t in config["output"]] == ["y"]
