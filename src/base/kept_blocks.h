@@ -59,7 +59,7 @@ public:
         }
         return remove(blocks_.begin());
     }
-    /// Of all blocks.
+    /// The sum over all blocks.
     size_t bytes() const { return bytes_; }
 
 private:

@@ -108,7 +108,7 @@ TEST_F(TritonEmulated, RunsOfRequestsGoBeforeWarmUps) {
     }
 }
 
-/// What a load takes of the GPU's time is missing to the models that are served.
+/// A load takes time of the GPU from the models that are served.
 TEST_F(TritonEmulated, EachBucketRunsOnceAtLoadAndIsRecorded) {
     Scene scene(turning_engine(8));
     scene.kind = TRITONSERVER_INSTANCEGROUPKIND_GPU;
