@@ -250,10 +250,9 @@ public:
         return memory;
     }
     void release_staging(void* memory) noexcept override {
-        if (memory == nullptr) {
-            return;
+        if (memory != nullptr && !keep(memory)) {
+            release_pinned(memory);
         }
-        keep(memory);
         while (std::optional<KeptBlocks::Block> block = too_much()) {
             release_pinned(block->memory);
         }
@@ -402,21 +401,16 @@ private:
             throw;
         }
     }
-    /// Keeps staging memory for others, where it may; else frees it.
-    void keep(void* memory) noexcept {
-        bool is_kept = false;
-        {
-            std::scoped_lock lock(mutex_);
-            auto found = lent_.find(memory);
-            if (found != lent_.end()) {
-                size_t bytes = found->second;
-                lent_.erase(found);
-                is_kept = kept_.keep({memory, bytes});
-            }
+    /// Whether that staging memory is kept for others.
+    bool keep(void* memory) noexcept {
+        std::scoped_lock lock(mutex_);
+        auto found = lent_.find(memory);
+        if (found == lent_.end()) {
+            return false;
         }
-        if (!is_kept) {
-            release_pinned(memory);
-        }
+        size_t bytes = found->second;
+        lent_.erase(found);
+        return kept_.keep({memory, bytes});
     }
     std::optional<KeptBlocks::Block> too_much() noexcept {
         std::scoped_lock lock(mutex_);

@@ -171,27 +171,12 @@ size_t number_of(CUstream s) {
     return static_cast<size_t>(it - all.begin()) + 1;
 }
 
-/// A launch on a stream, outside of captures.
+/// A launch that succeeded; those of captures are not ordered.
 void order_launch(CUstream s) {
     AllocationsSucceed own;
     const Locked all = state();
-    if (!all->keeps_log || all->capturing || is_joined(s)) {
-        return;
-    }
-    State::Reached& here = all->reached[s];
-    auto reaches_last = [&](const State::Reached& r) {
-        auto last = r.find(all->last_stream);
-        return last != r.end() && last->second == all->launches;
-    };
-    bool behind = all->launches == 0 || reaches_last(here) || reaches_last(all->waited_for);
-    all->unordered += behind ? 0 : 1;
-    all->last_stream = s;
-    here[s] = ++all->launches;
-}
-
-void merge(State::Reached& into, const State::Reached& from) {
-    for (const auto& [stream, launch] : from) {
-        into[stream] = std::max(into[stream], launch);
+    if (all->keeps_log && !all->capturing && !is_joined(s)) {
+        all->order.launch(s);
     }
 }
 
@@ -299,54 +284,6 @@ void set_up_work(Driver& d) {
         }
         return r;
     };
-    d.stream_create = [](CUstream* s, unsigned int flags, int priority) {
-        AllocationsSucceed own;
-        CUresult r = flags == stream_non_blocking ? make(s, "stream") : bad_value;
-        if (r == 0) {
-            state()->owners[*s] = current_context();
-            state()->priorities[*s] = std::clamp(priority, state()->greatest, state()->least);
-        }
-        return r;
-    };
-    d.stream_priorities = [](int* least, int* greatest) {
-        *least = state()->least;
-        *greatest = state()->greatest;
-        return current_context() == nullptr ? bad_value : 0;
-    };
-    d.stream_priority = [](CUstream s, int* priority) {
-        *priority = priority_of(s);
-        return current_context() == nullptr ? bad_value : 0;
-    };
-    d.stream_destroy = [](CUstream s) {
-        state()->priorities.erase(s);
-        state()->owners.erase(s);
-        state()->reached.erase(s);
-        return end(s);
-    };
-    d.stream_synchronize = [](CUstream s) {
-        run_queued();
-        CUresult r = is_joined(s) ? bad_value : asked(); // a capture forbids it
-        if (r == 0 && state()->keeps_log) {
-            AllocationsSucceed own;
-            const Locked all = state();
-            merge(all->waited_for, all->reached[s]);
-        }
-        return r;
-    };
-    d.stream_set_attribute = [](CUstream s, int attribute, const CUaccessPolicyWindow* w) {
-        return attribute == stream_access_policy_window
-                   ? noted(s, "keep ", w->bytes, " bytes, hits ", w->hit_ratio)
-                   : bad_value;
-    };
-    d.stream_capturing = [](CUstream s, int* status) {
-        *status = is_joined(s) ? 1 : 0;
-        return 0;
-    };
-    d.exchange_capture_mode = [](int* mode) {
-        thread_local int own = 0;
-        std::swap(own, *mode);
-        return 0;
-    };
     d.begin_capture = [](CUstream, int) {
         CUresult r = asked();
         state()->capturing = r == 0;
@@ -372,6 +309,57 @@ void set_up_work(Driver& d) {
     d.graph_exec_destroy = [](CUgraphExec e) { return end(e); };
 }
 
+void set_up_streams(Driver& d) {
+    d.stream_create = [](CUstream* s, unsigned int flags, int priority) {
+        AllocationsSucceed own;
+        CUresult r = flags == stream_non_blocking ? make(s, "stream") : bad_value;
+        if (r == 0) {
+            state()->owners[*s] = current_context();
+            state()->priorities[*s] = std::clamp(priority, state()->greatest, state()->least);
+        }
+        return r;
+    };
+    d.stream_priorities = [](int* least, int* greatest) {
+        *least = state()->least;
+        *greatest = state()->greatest;
+        return current_context() == nullptr ? bad_value : 0;
+    };
+    d.stream_priority = [](CUstream s, int* priority) {
+        *priority = priority_of(s);
+        return current_context() == nullptr ? bad_value : 0;
+    };
+    d.stream_destroy = [](CUstream s) {
+        state()->priorities.erase(s);
+        state()->owners.erase(s);
+        state()->order.end_stream(s);
+        return end(s);
+    };
+    d.stream_synchronize = [](CUstream s) {
+        run_queued();
+        CUresult r = is_joined(s) ? bad_value : asked(); // a capture forbids it
+        if (r == 0 && state()->keeps_log) {
+            AllocationsSucceed own;
+            const Locked all = state();
+            all->order.host_waits_for_stream(s);
+        }
+        return r;
+    };
+    d.stream_set_attribute = [](CUstream s, int attribute, const CUaccessPolicyWindow* w) {
+        return attribute == stream_access_policy_window
+                   ? noted(s, "keep ", w->bytes, " bytes, hits ", w->hit_ratio)
+                   : bad_value;
+    };
+    d.stream_capturing = [](CUstream s, int* status) {
+        *status = is_joined(s) ? 1 : 0;
+        return 0;
+    };
+    d.exchange_capture_mode = [](int* mode) {
+        thread_local int own = 0;
+        std::swap(own, *mode);
+        return 0;
+    };
+}
+
 void set_up_events(Driver& d) {
     d.event_create = [](CUevent* e, unsigned int) { return make(e, "event"); };
     d.event_destroy = [](CUevent e) { return end(e); };
@@ -383,7 +371,7 @@ void set_up_events(Driver& d) {
         }
         CUresult r = noted(s, "wait");
         if (r == 0 && all->keeps_log) {
-            merge(all->reached[s], all->passed[e]);
+            all->order.wait(s, e);
         }
         return r;
     };
@@ -394,7 +382,7 @@ void set_up_events(Driver& d) {
         }
         CUresult r = noted(s, state()->living.count(e) != 0 ? "record" : "record the caller's");
         if (r == 0 && state()->keeps_log) {
-            state()->passed[e] = state()->reached[s];
+            state()->order.record(e, s);
         }
         return r;
     };
@@ -406,7 +394,7 @@ void set_up_events(Driver& d) {
         if (r == 0 && state()->keeps_log) {
             AllocationsSucceed own;
             const Locked all = state();
-            merge(all->waited_for, all->passed[e]);
+            all->order.host_waits_for_event(e);
         }
         return r;
     };
@@ -444,6 +432,7 @@ const Driver& fake_driver() {
         set_up_contexts(d);
         set_up_memory(d);
         set_up_work(d);
+        set_up_streams(d);
         set_up_events(d);
         return d;
     }();
@@ -484,11 +473,11 @@ std::string alive() {
 }
 
 int64_t unordered() {
-    return state()->unordered;
+    return state()->order.unordered();
 }
 
 void replace_stream(void* stream) {
-    state()->reached.erase(stream);
+    state()->order.end_stream(stream);
 }
 
 double waited() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backends/cuda/driver/driver.h"
+#include "backends_cuda/launch_order.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -39,15 +40,7 @@ struct State {
     bool keeps_work = false;
     std::vector<std::string> work; // what streams were given to do
     unsigned long long graph_flags = 0;
-    /// Launches are numbered; those that a stream's next work, or an event, comes behind: by stream
-    /// the last one.
-    using Reached = std::map<const void*, int64_t>;
-    std::map<const void*, Reached> reached;
-    std::map<cuda::CUevent, Reached> passed;
-    Reached waited_for;                // by the host: all later work comes behind it
-    const void* last_stream = nullptr; // of the last launch
-    int64_t launches = 0;
-    int64_t unordered = 0;
+    LaunchOrder order; // while the log is kept
 };
 
 /// The state of all streams, which this thread alone may touch while the object lives. Kernels are

@@ -46,7 +46,7 @@ protected:
         o.of<CudaOptions>().record_first = first;
         execution =
             backend->compile(std::make_shared<const Graph>(three_steps()), o)->create_execution();
-        constexpr int64_t largest = 64 * 32 * 4; // of the shapes here
+        constexpr int64_t largest = int64_t{64} * 32 * 4; // of the shapes here
         in = {{gpu->allocate(largest), {4, 32}}};
         out = {{gpu->allocate(largest), {}}};
         fake::take_log();
