@@ -2,13 +2,11 @@
 // NvidiaStream: a stream of the CUDA driver, or several with different priorities, one in use at a
 // time.
 #include "backends/cuda/driver/device_context.h"
+#include "backends/cuda/driver/gate.h"
 #include "base/error.h"
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
 #include <cstring>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -31,30 +29,6 @@ private:
 
 public:
     CUgraphExec graph;
-};
-
-/// Blocks a stream until the host opens it.
-class Gate {
-public:
-    void close() {
-        std::scoped_lock lock(mutex_);
-        open_ = false;
-    }
-    void open() {
-        std::scoped_lock lock(mutex_);
-        open_ = true;
-        opened_.notify_all();
-    }
-    /// Gives up after a while: a full queue would block the host, which then never opens the gate.
-    void pass() {
-        std::unique_lock lock(mutex_);
-        opened_.wait_for(lock, std::chrono::seconds(2), [this] { return open_; });
-    }
-
-private:
-    std::mutex mutex_;
-    std::condition_variable opened_;
-    bool open_ = true;
 };
 
 /// Page-locked staging memory for copies from and to the host, in two halves: one is filled while
