@@ -140,6 +140,9 @@ void store_matrices(unsigned at, const unsigned* r, int matrices, int transposed
 void multiply(Mma kind, void* c, const unsigned* a, const unsigned* b) {
     static constexpr const char* names[] = {"mma_f16", "mma_bf16", "mma_tf32", "mma_s8",
                                             "mma_u8",  "mma_e4m3", "mma_e5m2", "mma_u8s8"};
+    if (kind == Mma::E4M3 || kind == Mma::E5M2) {
+        running()->need(89, names[static_cast<int>(kind)]);
+    }
     MmaOperands mine{c, a, b};
     in_warp(names[static_cast<int>(kind)], &mine, [kind](Meeting& m) {
         if (m.operands.size() != 32) {

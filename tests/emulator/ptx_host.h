@@ -138,6 +138,10 @@ DEVICE void mma_s8(i32* c, const u32* a, u32 b0, u32 b1) {
     u32 b[2] = {b0, b1};
     INGOT_RUNTIME.mma(Mma::S8, c, a, b);
 }
+DEVICE void mma_e4m3(float* c, const u32* a, u32 b0, u32 b1) {
+    u32 b[2] = {b0, b1};
+    INGOT_RUNTIME.mma(Mma::E4M3, c, a, b);
+}
 DEVICE void mma_u8s8(i32* c, const u32* a, u32 b0, u32 b1) {
     u32 b[2] = {b0, b1};
     INGOT_RUNTIME.mma(Mma::U8S8, c, a, b);
@@ -290,9 +294,16 @@ DEVICE u64 wgmma_desc(u32 at) {
     return (u64)((at & 0x3FFFF) >> 4) | ((u64)1 << 16) | ((u64)64 << 32) | ((u64)1 << 62);
 }
 /// Implements wgmma.cuh here: d (+)= a * b over one step of 32 bytes of the depth, of type "f16",
-/// "bf16" or "tf32". A comes from registers where `a` is given, else by descriptor.
-DEVICE void emulated_wgmma(const char* type, void* d, int n, const u32* a, u64 a_desc, u64 b_desc,
-                           int accumulate, int b_rows) {
-    Mma kind = type[0] == 'b' ? Mma::BF16 : type[0] == 't' ? Mma::Tf32 : Mma::F16;
+/// "bf16", "tf32", "e4m3", "s8" or "u8", or of u8 by s8. A comes from registers where `a` is given,
+/// else by descriptor.
+DEVICE void emulated_wgmma(const char* type, const char* type_b, void* d, int n, const u32* a,
+                           u64 a_desc, u64 b_desc, int accumulate, int b_rows) {
+    Mma kind = type[0] == 'b'     ? Mma::BF16
+               : type[0] == 't'   ? Mma::Tf32
+               : type[0] == 'e'   ? Mma::E4M3
+               : type[0] == 's'   ? Mma::S8
+               : type[0] == 'f'   ? Mma::F16
+               : type_b[0] == 's' ? Mma::U8S8
+                                  : Mma::U8;
     INGOT_RUNTIME.wgmma(kind, d, n, a, a_desc, b_desc, accumulate, b_rows ? 2 : 0);
 }

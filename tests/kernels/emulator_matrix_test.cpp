@@ -59,6 +59,7 @@ TEST(EmulatorMatrix, MultipliesFragments) {
     const MmaType types[] = {{"mma_f16", DType::F16, DType::F32},
                              {"mma_bf16", DType::BF16, DType::F32},
                              {"mma_tf32", DType::F32, DType::F32},
+                             {"mma_e4m3", DType::F8E4M3, DType::F32},
                              {"mma_s8", DType::I8, DType::I32}};
     for (const MmaType& type : types) {
         SCOPED_TRACE(type.function);
@@ -382,6 +383,66 @@ TEST(EmulatorMatrix, RefusesImpossibleTensorMaps) {
     EmulatedGpu old(80);
     EXPECT_THROW(old.encode(map16(64, 8, 128, 64, 8, true), p, encoded), Error);
     gpu.release(p);
+}
+
+/// C[64, n] = A[64, 128 bytes] * B by four steps of wgmma, A and B of whole numbers; B's depth is
+/// innermost.
+void check_wgmma_of_bytes(DType a_type, DType b_type, int n, const std::string& defines) {
+    SCOPED_TRACE(str(a_type, " by ", b_type, " n ", n));
+    EngineCase c;
+    std::mt19937 random(3);
+    Tensor a = Tensor::empty(a_type, {64, 128});
+    Tensor b = Tensor::empty(b_type, {n, 128});
+    for (Tensor* t : {&a, &b}) {
+        // The whole range of integers, and as much of e4m3 as has exact sums in f32.
+        int64_t least = t->dtype() == DType::I8 ? -128 : t->dtype() == DType::U8 ? 0 : -15;
+        int64_t values = is_integer(t->dtype()) ? 256 : 31;
+        for (int64_t i = 0; i < t->count(); ++i) {
+            t->set_f64(i, static_cast<double>(least + static_cast<int64_t>(random() % values)));
+        }
+    }
+    std::byte* bases[2] = {c.upload(a.bytes().data(), a.bytes().size()),
+                           c.upload(b.bytes().data(), b.bytes().size())};
+    kernels::TensorMap maps[2] = {
+        map16(128, 64, 128, 128, 64, true),
+        map16(128, static_cast<uint64_t>(n), 128, 128, static_cast<uint32_t>(n), true)};
+    maps[0].dtype = a_type;
+    maps[1].dtype = b_type;
+    std::string uses = str(defines, kernels::device_file("wgmma"), "#define N ", n, "\n");
+    auto out = c.run(
+        "if (t == 0) { mbar_expect(bar, 8192 + N * 128); tma_load2(s + 1024, &a, 0, 0, bar);\n"
+        "tma_load2(s + 9216, &b, 0, 0, bar); }\nmbar_wait(bar, 0); WgmmaSum d[N / 2]; "
+        "wgmma_fence();\n"
+        "for (int k = 0; k < 4; k++)\n"
+        "  wgmma<N>(d, wgmma_desc(s + 1024) + k * 2, wgmma_desc(s + 9216) + k * 2, k > 0);\n"
+        "wgmma_commit(); wgmma_wait<0>();\n"
+        "for (int i = 0; i < N / 2; i++) out[(t / 32 * 16 + t % 32 / 4 + i / 2 % 2 * 8) * N"
+        " + i / 4 * 8 + t % 4 * 2 + i % 2] = *(u32*)&d[i];",
+        maps, bases, 128, 1024 + 8192 + static_cast<uint32_t>(n) * 128, static_cast<size_t>(64 * n),
+        uses);
+    for (int64_t row = 0; row < 64; ++row) {
+        for (int64_t column = 0; column < n; ++column) {
+            double want = 0;
+            for (int64_t k = 0; k < 128; ++k) {
+                want += a.get_f64(row * 128 + k) * b.get_f64(column * 128 + k);
+            }
+            uint32_t bits = out[static_cast<size_t>(row * n + column)];
+            double got = is_integer(a_type) ? static_cast<double>(static_cast<int32_t>(bits))
+                                            : double{std::bit_cast<float>(bits)};
+            ASSERT_EQ(got, want) << row << ' ' << column;
+        }
+    }
+}
+
+TEST(EmulatorMatrix, MultipliesBytesByWarpgroups) {
+    check_wgmma_of_bytes(DType::F8E4M3, DType::F8E4M3, 96,
+                         "#define WGMMA_TYPE \"e4m3\"\n#define WGMMA_F8\n");
+    std::string whole = "#define WGMMA_WHOLE\n#define WGMMA_TYPE_B \"s8\"\n#define WGMMA_TYPE ";
+    check_wgmma_of_bytes(DType::I8, DType::I8, 128, whole + "\"s8\"\n");
+    check_wgmma_of_bytes(DType::U8, DType::I8, 48, whole + "\"u8\"\n");
+    check_wgmma_of_bytes(
+        DType::U8, DType::U8, 16,
+        "#define WGMMA_WHOLE\n#define WGMMA_TYPE_B \"u8\"\n#define WGMMA_TYPE \"u8\"\n");
 }
 
 /// C[64, n] = A[64, 64] * B by four steps of wgmma; B is [n, 64], or [64, n] with `rows`.

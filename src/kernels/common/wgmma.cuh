@@ -1,54 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
-// wgmma by tile width: d[64 x N] (+)= a[64 x K] * b[N x K] with f32 sums. WGMMA_TYPE names the
-// operand type: K is 16 for "f16" and "bf16", 8 for "tf32" (WGMMA_TF32 for the preprocessor),
-// always 32 bytes. N is a multiple of 16 up to 256. A is in shared memory (by descriptor) or in
-// registers (wgmma_ra); B_ROWS, for 16-bit types: N is innermost in B's shared memory, not the
-// depth. accumulate == 0 starts from zero. A thread's d[4 * j + i] is row (lane / 4) + 8 * (i / 2)
-// of its warp's 16, column 8 * j + 2 * (lane % 4) + i % 2.
+// wgmma by tile width: d[64 x N] (+)= a[64 x K] * b[N x K] with f32 sums, or with those of
+// integers, modulo 2^32. WGMMA_TYPE names the operand type: K is 16 for "f16" and "bf16", 8 for
+// "tf32" (WGMMA_TF32 for the preprocessor), 32 for "e4m3" (WGMMA_F8) and for "s8" and "u8"
+// (WGMMA_WHOLE, and WGMMA_TYPE_B for b's type), always 32 bytes. N is a multiple of 16 up to 256. A
+// is in shared memory (by descriptor) or in registers (wgmma_ra); B_ROWS, for 16-bit types: N is
+// innermost in B's shared memory, not the depth. accumulate == 0 starts from zero. A thread's d[4 *
+// j + i] is row (lane / 4) + 8 * (i / 2) of its warp's 16, column 8 * j + 2 * (lane % 4) + i % 2.
+#ifdef WGMMA_WHOLE
+typedef u32 WgmmaSum;
+#else
+typedef float WgmmaSum;
+#define WGMMA_TYPE_B WGMMA_TYPE
+#endif
 #ifdef INGOT_EMULATED
 template <int N, int B_ROWS = 0>
-DEVICE void wgmma(float* d, u64 a, u64 b, int accumulate) {
-    emulated_wgmma(WGMMA_TYPE, d, N, (const u32*)0, a, b, accumulate, B_ROWS);
+DEVICE void wgmma(WgmmaSum* d, u64 a, u64 b, int accumulate) {
+    emulated_wgmma(WGMMA_TYPE, WGMMA_TYPE_B, d, N, (const u32*)0, a, b, accumulate, B_ROWS);
 }
 template <int N, int B_ROWS = 0>
-DEVICE void wgmma_ra(float* d, const u32* a, u64 b, int accumulate) {
-    emulated_wgmma(WGMMA_TYPE, d, N, a, 0, b, accumulate, B_ROWS);
+DEVICE void wgmma_ra(WgmmaSum* d, const u32* a, u64 b, int accumulate) {
+    emulated_wgmma(WGMMA_TYPE, WGMMA_TYPE_B, d, N, a, 0, b, accumulate, B_ROWS);
 }
 #else
 template <int N, int B_ROWS>
 struct Wgmma;
 template <int N, int B_ROWS = 0>
-DEVICE void wgmma(float* d, u64 a, u64 b, int accumulate) {
+DEVICE void wgmma(WgmmaSum* d, u64 a, u64 b, int accumulate) {
     Wgmma<N, B_ROWS>::run(d, a, b, accumulate);
 }
 template <int N, int B_ROWS = 0>
-DEVICE void wgmma_ra(float* d, const u32* a, u64 b, int accumulate) {
+DEVICE void wgmma_ra(WgmmaSum* d, const u32* a, u64 b, int accumulate) {
     Wgmma<N, B_ROWS>::run(d, a, b, accumulate);
 }
-#ifdef WGMMA_TF32 // takes the depth innermost only, and no immediates that would say so
+#if defined(WGMMA_WHOLE) // without immediates for signs
+#define WGMMA_TYPES "k32.s32." WGMMA_TYPE "." WGMMA_TYPE_B
+#define WGMMA_SIGNS ""
+#define WGMMA_SUM "+r"
+#elif defined(WGMMA_F8)
+#define WGMMA_TYPES "k32.f32." WGMMA_TYPE "." WGMMA_TYPE
+#elif defined(WGMMA_TF32)
 #define WGMMA_TYPES "k8.f32.tf32.tf32"
-#define WGMMA_MAJOR(a, b) ""
 #else
 #define WGMMA_TYPES "k16.f32." WGMMA_TYPE "." WGMMA_TYPE
 #define WGMMA_MAJOR(a, b) a b
 #endif
+#ifndef WGMMA_MAJOR // takes the depth innermost only, and no immediates that would say so
+#define WGMMA_MAJOR(a, b) ""
+#endif
+#ifndef WGMMA_SUM
+#define WGMMA_SIGNS ",1,1"
+#define WGMMA_SUM "+f"
+#endif
 #define WGMMA_8(i)                                                                                 \
-    "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]),    \
-        "+f"(d[i + 6]), "+f"(d[i + 7])
+    WGMMA_SUM(d[i]), WGMMA_SUM(d[i + 1]), WGMMA_SUM(d[i + 2]), WGMMA_SUM(d[i + 3]),                \
+        WGMMA_SUM(d[i + 4]), WGMMA_SUM(d[i + 5]), WGMMA_SUM(d[i + 6]), WGMMA_SUM(d[i + 7])
 #define WGMMA(N, list, a, b, p, q, t, r, s, ...)                                                   \
     template <int B_ROWS>                                                                          \
     struct Wgmma<N, B_ROWS> {                                                                      \
-        static DEVICE void run(float* d, u64 x, u64 y, int accumulate) {                           \
+        static DEVICE void run(WgmmaSum* d, u64 x, u64 y, int accumulate) {                        \
             asm volatile("{.reg .pred p; setp.ne.b32 p,%" p                                        \
                          ",0; wgmma.mma_async.sync.aligned.m64n" #N WGMMA_TYPES " {" list "},%" a  \
-                         ",%" b ",p,1,1" WGMMA_MAJOR(",0,%", q) ";}"                               \
+                         ",%" b ",p" WGMMA_SIGNS WGMMA_MAJOR(",0,%", q) ";}"                       \
                          : __VA_ARGS__                                                             \
                          : "l"(x), "l"(y), "r"(accumulate), "n"(B_ROWS));                          \
         }                                                                                          \
-        static DEVICE void run(float* d, const u32* x, u64 y, int accumulate) {                    \
+        static DEVICE void run(WgmmaSum* d, const u32* x, u64 y, int accumulate) {                 \
             asm volatile("{.reg .pred p; setp.ne.b32 p,%" s                                        \
                          ",0; wgmma.mma_async.sync.aligned.m64n" #N WGMMA_TYPES " {" list "},{%" a \
-                         ",%" b ",%" p ",%" q "},%" r ",p,1,1" WGMMA_MAJOR(",%", t) ";}"           \
+                         ",%" b ",%" p ",%" q "},%" r ",p" WGMMA_SIGNS WGMMA_MAJOR(",%", t) ";}"   \
                          : __VA_ARGS__                                                             \
                          : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "l"(y), "r"(accumulate),    \
                            "n"(B_ROWS));                                                           \

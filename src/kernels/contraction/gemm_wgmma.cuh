@@ -66,16 +66,16 @@ DEVICE void produce_both(LoadA& load_a, LoadB& load_b, int bytes_a, u32 pipeline
 }
 #endif
 
-DEVICE void stage_tile(float* tile, const Sums& sums, int row, int lane) {
-    float* mine = tile + (row + (lane >> 2)) * tile_pitch + (lane & 3) * 2;
+DEVICE void stage_tile(ACC* tile, const Sums& sums, int row, int lane) {
+    ACC* mine = tile + (row + (lane >> 2)) * tile_pitch + (lane & 3) * 2;
 #pragma unroll
     for (int i = 0; i < MB; i++)
 #pragma unroll
         for (int j = 0; j < BN / 8; j++) {
-            const float* d = sums.d[i] + j * 4;
-            Pack<float, 2> lo = {{d[0], d[1]}}, hi = {{d[2], d[3]}};
-            *(Pack<float, 2>*)(mine + i * 64 * tile_pitch + j * 8) = lo;
-            *(Pack<float, 2>*)(mine + (i * 64 + 8) * tile_pitch + j * 8) = hi;
+            const ACC* d = sums.d[i] + j * 4;
+            Pack<ACC, 2> lo = {{d[0], d[1]}}, hi = {{d[2], d[3]}};
+            *(Pack<ACC, 2>*)(mine + i * 64 * tile_pitch + j * 8) = lo;
+            *(Pack<ACC, 2>*)(mine + (i * 64 + 8) * tile_pitch + j * 8) = hi;
         }
 }
 
@@ -201,7 +201,7 @@ KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), BLOCKS)
     store.norms = (const RowStatistics*)(memory + factors_at);
     sync_some(2, consumers + merging); // they are there
 #endif
-    float* tile = (float*)(memory + tile_at);
+    ACC* tile = (ACC*)(memory + tile_at);
 #if EARLY
     if (splits > 1) {
         if (tile_at == 0)

@@ -132,7 +132,7 @@ DEVICE void send_panels(u32 memory, u32 ends, int group, PanelMaps out, PanelMap
 constexpr int rows_at_once = REPEATED > 0 ? MB : 1, parts = chunks * MB / rows_at_once;
 /// The sums of some blocks of rows in a chunk of columns, for part == c * MB / rows_at_once + i.
 template <int PART>
-DEVICE void take(float (*d)[wide / 2], const Sums& sums) {
+DEVICE void take(ACC (*d)[wide / 2], const Sums& sums) {
     constexpr int part = PART % parts, turns_of_rows = MB / rows_at_once;
     constexpr int first = part % turns_of_rows * rows_at_once,
                   from = part / turns_of_rows * (wide / 2);
@@ -147,7 +147,7 @@ DEVICE void take(float (*d)[wide / 2], const Sums& sums) {
         take<part>(d, sums);                                                                       \
         break;
 /// A switch, because with conditions the compiler moves all sums every time.
-DEVICE void pick(float (*d)[wide / 2], const Sums& sums, int part) {
+DEVICE void pick(ACC (*d)[wide / 2], const Sums& sums, int part) {
     static_assert(parts <= (wide == 16 ? 24 : 12), "as many cases");
     switch (part) {
         TAKE(0)
@@ -223,7 +223,7 @@ struct ChunkPlace {
 };
 
 /// Two adjacent results of 16 rows and 16 columns: j & 1 lower rows, j & 2 right columns.
-DEVICE u32 two_results(const float* d, int j, const ChunkColumns& columns, int s,
+DEVICE u32 two_results(const ACC* d, int j, const ChunkColumns& columns, int s,
                        u32 other EPI_PARAMS) {
     const Columns& x = columns.of[s * 2 + j / 2];
     d += s * 8 * sums_of_result;
@@ -235,7 +235,7 @@ DEVICE u32 two_results(const float* d, int j, const ChunkColumns& columns, int s
 #endif
 }
 /// Stores a warp's 16 rows of block i in a chunk of columns.
-DEVICE void store_rows(float* d, const ChunkColumns& columns, const ChunkPlace& to, int i,
+DEVICE void store_rows(ACC* d, const ChunkColumns& columns, const ChunkPlace& to, int i,
                        const Place& place, float factor, int warp, int lane,
                        const Geometry& g EPI_PARAMS) {
     (void)place, (void)factor, (void)warp, (void)lane, (void)g;
@@ -304,7 +304,7 @@ DEVICE void epilogue_of_tile(const Sums& sums, u32 memory, u32 ends, u32 use, co
                          n0 + c * wide_results};
 #pragma unroll 1
         for (int first = 0; first < MB; first += rows_at_once) {
-            float d[rows_at_once][wide / 2];
+            ACC d[rows_at_once][wide / 2];
             pick(d, sums, (c * MB + first) / rows_at_once);
 #pragma unroll
             for (int i = 0; i < rows_at_once; i++)

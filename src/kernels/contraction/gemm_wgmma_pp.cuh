@@ -11,8 +11,8 @@ constexpr int depth = 2, room_bytes = depth * 40 * 32; // of a warp, for two ope
 constexpr int room_at = panel_at + 8 * 16 * panel_pitch * 4, bar_at = room_at + 8 * room_bytes;
 
 /// The sums of part i * (BN / wide) + c: rows of block i, columns of panel c.
-DEVICE void stage_panel(float* panel, const Sums& sums, int part, int lane) {
-    float* mine = panel + (lane >> 2) * panel_pitch + (lane & 3) * 2;
+DEVICE void stage_panel(ACC* panel, const Sums& sums, int part, int lane) {
+    ACC* mine = panel + (lane >> 2) * panel_pitch + (lane & 3) * 2;
 #pragma unroll
     for (int i = 0; i < MB; i++)
 #pragma unroll
@@ -20,15 +20,15 @@ DEVICE void stage_panel(float* panel, const Sums& sums, int part, int lane) {
             if (part == i * (BN / wide) + c) {
 #pragma unroll
                 for (int j = 0; j < wide / 8; j++) {
-                    const float* d = sums.d[i] + c * (wide / 2) + j * 4;
-                    Pack<float, 2> lo = {{d[0], d[1]}}, hi = {{d[2], d[3]}};
-                    *(Pack<float, 2>*)(mine + j * 8) = lo;
-                    *(Pack<float, 2>*)(mine + 8 * panel_pitch + j * 8) = hi;
+                    const ACC* d = sums.d[i] + c * (wide / 2) + j * 4;
+                    Pack<ACC, 2> lo = {{d[0], d[1]}}, hi = {{d[2], d[3]}};
+                    *(Pack<ACC, 2>*)(mine + j * 8) = lo;
+                    *(Pack<ACC, 2>*)(mine + 8 * panel_pitch + j * 8) = hi;
                 }
             }
 }
 
-DEVICE void store_panels(const Sums& sums, float* panel, u8* room, const Place& at, int warp,
+DEVICE void store_panels(const Sums& sums, ACC* panel, u8* room, const Place& at, int warp,
                          int lane, const Geometry& g, OUT* out EPI_PARAMS) {
     (void)room;
 #pragma unroll 1
@@ -97,7 +97,7 @@ KERNEL void __launch_bounds__(384, 1)
     }
     regs_inc<232>();
     int warp = (tid >> 5) & 3;
-    float* panel = (float*)(memory + panel_at) + (group * 4 + warp) * (16 * panel_pitch);
+    ACC* panel = (ACC*)(memory + panel_at) + (group * 4 + warp) * (16 * panel_pitch);
     u8* room = memory + room_at + (group * 4 + warp) * room_bytes;
     int i = 0; // of this warpgroup's tiles
 #pragma unroll 1

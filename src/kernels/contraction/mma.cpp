@@ -39,7 +39,11 @@ const MmaTile& MmaSplit::tile() const {
 bool mma_type(DType a, DType b, bool tf32) {
     bool bytes = a == DType::U8 && b == DType::I8;
     return bytes || (a == b && (a == DType::F16 || a == DType::BF16 || a == DType::I8 ||
-                                (a == DType::F32 && tf32)));
+                                a == DType::F8E4M3 || (a == DType::F32 && tf32)));
+}
+
+bool mma_runs(DType a, DType b, bool tf32, const Arch& arch) {
+    return mma_type(a, b, tf32) && (a != DType::F8E4M3 || arch.has_fp8_mma());
 }
 
 double mma_cost_us(const MmaTile& t, MmaExtents x, int splits, DType type, double dram_bytes,
@@ -82,13 +86,13 @@ std::vector<int> split_choices(int64_t steps, int bm) {
 }
 
 std::string mma_defines(const MmaTile& t, DType type, const Arch& arch, bool b_columns) {
-    bool bytes = bit_width(type) == 8;
-    std::string_view op = type == DType::F16    ? "mma_f16"
-                          : type == DType::BF16 ? "mma_bf16"
-                          : type == DType::F32  ? "mma_tf32"
-                          : type == DType::U8   ? "mma_u8s8"
-                                                : "mma_s8";
-    std::string_view sums = bytes ? "i32" : "float";
+    std::string_view op = type == DType::F16      ? "mma_f16"
+                          : type == DType::BF16   ? "mma_bf16"
+                          : type == DType::F32    ? "mma_tf32"
+                          : type == DType::F8E4M3 ? "mma_promoted_e4m3"
+                          : type == DType::U8     ? "mma_u8s8"
+                                                  : "mma_s8";
+    std::string_view sums = is_float(type) ? "float" : "i32";
     return str("#define IN ", c_type(type), "\n#define MMA(c, a, b0, b1) ", op, "((", sums,
                "*)(c), a, b0, b1)\n#define TF32 ", type == DType::F32 ? 1 : 0, "\n#define BM ",
                t.bm, "\n#define BN ", t.bn, "\n#define BK ", t.bk * 8 / bit_width(type),
@@ -97,9 +101,9 @@ std::string mma_defines(const MmaTile& t, DType type, const Arch& arch, bool b_c
                arch.has_cluster() ? 1 : 0, "\n");
 }
 
-std::string mma_body(const StoreText& t) {
-    return str(device_file("contract"), t.functions, t.store_tile(), device_file("cluster_sum"),
-               device_file("mma_core"));
+std::string mma_body(const StoreText& t, DType type) {
+    return str(type == DType::F8E4M3 ? device_file("mma_f8") : "", device_file("contract"),
+               t.functions, t.store_tile(), device_file("cluster_sum"), device_file("mma_core"));
 }
 
 /// Whether the blocks of a tile leave their sums in scratch memory.

@@ -43,8 +43,9 @@ void drop_splits(std::vector<Tactic>& tactics) {
     });
 }
 
-/// Whether tensor cores multiply these types.
+/// Whether tensor cores multiply these types; those of `arch`.
 bool mma_type(DType a, DType b, bool tf32);
+bool mma_runs(DType a, DType b, bool tf32, const Arch& arch);
 
 struct MmaExtents {
     int64_t batches, m, n, k;
@@ -72,7 +73,7 @@ inline double copy_factor(int bytes) {
 std::vector<int> split_choices(int64_t steps, int bm);
 
 std::string mma_defines(const MmaTile& t, DType type, const Arch& arch, bool b_columns);
-std::string mma_body(const StoreText& t);
+std::string mma_body(const StoreText& t, DType type);
 /// Sets a launch's blocks: `splits` of them for each tile of the result.
 void set_mma_blocks(Launch& l, const Contraction& c, const MmaTile& tile, int splits,
                     const Arch& arch);

@@ -21,6 +21,11 @@ bool is_half(DType d) {
     return d == DType::F16 || d == DType::BF16;
 }
 
+/// Whether a warpgroup has registers for two tiles' sums, and nothing beside them.
+bool whole_sums(DType d) {
+    return is_half(d) || d == DType::I8 || d == DType::U8;
+}
+
 /// Whether stored view v varies by column only.
 bool by_column(const Contraction& c, size_t v) {
     return stands(c.batch.stored[v], c.batch.sizes) && stands(c.rows.stored[v], c.rows.sizes);
@@ -56,7 +61,7 @@ PersistentEpilogue persistent_epilogue(const Contraction& c) {
     auto sums = static_cast<int64_t>(c.epilogue.sums);
     // TMA walks pairs of columns by all of its axes.
     bool walked = !c.paired() || c.batches() == 1;
-    if (!walked || c.columns.rank() != sums || c.n() % (8 * sums) != 0 || !is_half(c.a.dtype) ||
+    if (!walked || c.columns.rank() != sums || c.n() % (8 * sums) != 0 || !whole_sums(c.a.dtype) ||
         !in_rows(c, 0, c.out)) {
         return s;
     }

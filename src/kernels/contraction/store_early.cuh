@@ -108,23 +108,23 @@ struct Share {
 
 /// The sums of a row in each block's slot, in the order of their ranks.
 struct FromSlots {
-    const float* slots; // of the row `first`
+    const ACC* slots; // of the row `first`
     int first, blocks, slot;
-    static DEVICE void read(float* v, const float* p) {
-        Pack<float, 4> lo = *(const Pack<float, 4>*)p, hi = *(const Pack<float, 4>*)(p + 4);
+    static DEVICE void read(ACC* v, const ACC* p) {
+        Pack<ACC, 4> lo = *(const Pack<ACC, 4>*)p, hi = *(const Pack<ACC, 4>*)(p + 4);
 #pragma unroll
         for (int k = 0; k < 4; k++) {
             v[k] = lo.v[k];
             v[k + 4] = hi.v[k];
         }
     }
-    DEVICE void operator()(float* v, int r, int j) const {
+    DEVICE void operator()(ACC* v, int r, int j) const {
         constexpr int together = 2;
-        const float* p = slots + (r - first) * tile_pitch + j;
+        const ACC* p = slots + (r - first) * tile_pitch + j;
         read(v, p);
 #pragma unroll 1
         for (int s = 1; s < blocks; s += together) {
-            float x[together][VEC];
+            ACC x[together][VEC];
 #pragma unroll
             for (int i = 0; i < together; i++)
                 if (s + i < blocks)
@@ -139,8 +139,9 @@ struct FromSlots {
     }
 };
 
-/// Sends a warp's sums to the owners of its rows. Neighbouring lanes exchange pairs of columns, so
-/// that each has four of one row: even lanes of row lane / 4, odd ones of the row 8 below.
+/// Sends a warp's sums, as bits, to the owners of its rows. Neighbouring lanes exchange pairs of
+/// columns, so that each has four of one row: even lanes of row lane / 4, odd ones of the row 8
+/// below.
 struct Sender {
     u32 to, bar; // at the owner, in the address space of the cluster; bar is 0 outside of the tile
     /// From row `row` of the tile on; to slot `rank` at `slots`.
@@ -156,7 +157,7 @@ struct Sender {
         bool odd = (lane & 1) != 0;
 #pragma unroll
         for (int j = 0; j < BN / 8; j++) {
-            float* d = sums.d[0] + j * 4;
+            float* d = (float*)(sums.d[0] + j * 4);
 #pragma unroll
             for (int k = 0; k < 4; k++)
                 opaque(d[k]); // else these are chosen in the main loop, which then waits for wgmma
@@ -168,6 +169,6 @@ struct Sender {
             return;
 #pragma unroll
         for (int j = 0; j < BN / 8; j++)
-            st_async4(to + j * 32, sums.d[0] + j * 4, bar);
+            st_async4(to + j * 32, (const float*)(sums.d[0] + j * 4), bar);
     }
 };

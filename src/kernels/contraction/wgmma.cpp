@@ -42,7 +42,10 @@ constexpr WgmmaTile tiles[] = {
 } // namespace
 
 bool wgmma_types(DType a, DType b, bool tf32) {
-    return a == b && (a == DType::F16 || a == DType::BF16 || (a == DType::F32 && tf32));
+    bool bytes = a == DType::F8E4M3 || a == DType::I8 || a == DType::U8;
+    return (a == b &&
+            (bytes || a == DType::F16 || a == DType::BF16 || (a == DType::F32 && tf32))) ||
+           (a == DType::U8 && b == DType::I8);
 }
 
 TensorMap wgmma_map(DType type, int rank) {
@@ -82,6 +85,9 @@ bool WgmmaTile::takes(const Contraction& c, int64_t steps, int splits, bool tma_
     if (ping_pong && tma_store && !c.paired()) {
         return false;
     }
+    if (c.a.dtype == DType::F8E4M3 && !holds_parts()) {
+        return false;
+    }
     // Operands of 32 bits beside the sums of such a wide tile would spill.
     if (ping_pong && bn > 128 && c.a.dtype == DType::F32) {
         return false;
@@ -96,6 +102,11 @@ bool WgmmaTile::takes(const Contraction& c, int64_t steps, int splits, bool tma_
     }
     bool splittable = blocks == 1 && resident == 0 && !ping_pong && steps >= int64_t{2} * splits;
     return (splits == 1 || splittable) && (!ping_pong || vector_columns(c));
+}
+
+bool WgmmaTile::holds_parts() const {
+    bool narrow = resident > 0 ? bn <= 64 : bn <= 192;
+    return narrow && blocks == 1 && !ping_pong;
 }
 
 std::span<const int> wgmma_splits() {
@@ -127,6 +138,17 @@ constexpr double sm_bytes_per_clock = 66;
 struct BlockTime {
     double start, store, in_turn = 0;
 };
+
+/// Time in which a slab's sums of e4m3 are added to those of the depth, and a warpgroup's products
+/// end and begin; others multiply meanwhile, if there are any.
+double promotion_us(const WgmmaTile& t, const Contraction& c, const Arch& arch) {
+    constexpr double end_clocks = 60, beside_others = 0.15;
+    if (c.a.dtype != DType::F8E4M3) {
+        return 0;
+    }
+    double clocks = t.bn / 2.0 + end_clocks;
+    return (t.groups > 1 || t.bn <= 64 ? beside_others : 1.0) * clocks / (arch.clock_ghz * 1e3);
+}
 
 /// Instructions per result, in addition to the multiplication: those of no map, and all.
 constexpr double plain_instructions = 6;
@@ -243,8 +265,12 @@ double compute_us(const WgmmaTile& t, BlockTime b, int64_t count, double steps, 
 
 } // namespace
 
-double wgmma_cost_us(const WgmmaTile& t, const Contraction& c, int64_t count, int64_t steps,
+double wgmma_cost_us(const WgmmaTile& tile, const Contraction& c, int64_t count, int64_t steps,
                      int splits, double dram_bytes, const Arch& arch) {
+    WgmmaTile t = tile;
+    double promotion = promotion_us(t, c, arch);
+    t.step_us += promotion;
+    t.shared_step_us += promotion;
     auto own_steps = static_cast<double>(div_up(steps, splits));
     double busy = std::min(1.0, static_cast<double>(count * splits) / arch.sms);
     // The clock falls when all tensor cores work; measured for alternating warpgroups.
@@ -266,11 +292,13 @@ double wgmma_cost_us(const WgmmaTile& t, const Contraction& c, int64_t count, in
 namespace {
 
 /// Text of the kernel that stores out of shared memory.
-void add_tile_text(Program& p, const StoreText& text, bool early, Deviations deviations) {
+void add_tile_text(Program& p, const StoreText& text, bool early, bool promoted,
+                   Deviations deviations) {
     p.body +=
         str(device_file("contract"), text.functions, text.store_tile(),
             text.staged && !early ? device_file("store_staged") : "",
             early ? "" : device_file("cluster_sum"), device_file("wgmma_core"),
+            promoted ? device_file("promoted_sums") : "",
             deviations == Deviations::Residual ? device_file("row_factor") : "",
             early ? device_file("store_early") : "", text.paired ? device_file("pair_load") : "",
             deviations == Deviations::Found    ? device_file("row_deviation")
@@ -286,6 +314,30 @@ void add_persistent_text(Program& p, const WgmmaTile& t, const Contraction& c,
                      repeats(t, c, s.full, deviations, conv), "\n");
     p.body += str(device_file("contract"), persistent_text(c, s), device_file("wgmma_core"),
                   deviations == Deviations::Merged ? device_file("row_factor") : "");
+}
+
+/// The instruction's types, for wgmma.cuh.
+std::string type_defines(DType a, DType b) {
+    auto name = [](DType t) {
+        switch (t) {
+        case DType::F16:
+            return "f16";
+        case DType::BF16:
+            return "bf16";
+        case DType::F32:
+            return "tf32";
+        case DType::F8E4M3:
+            return "e4m3";
+        default:
+            return t == DType::U8 ? "u8" : "s8";
+        }
+    };
+    std::string more = a == DType::F32      ? "#define WGMMA_TF32\n"
+                       : a == DType::F8E4M3 ? "#define WGMMA_F8\n"
+                       : is_float(a)
+                           ? ""
+                           : str("#define WGMMA_WHOLE\n#define WGMMA_TYPE_B \"", name(b), "\"\n");
+    return str("#define WGMMA_TYPE \"", name(a), "\"\n", more);
 }
 
 /// With a block an SM at most, deep products take an SM's whole shared memory: two blocks never
@@ -309,6 +361,15 @@ int64_t factor_bytes(const WgmmaTile& t) {
     return t.persistent ? 0 : int64_t{8} * t.bm();
 }
 
+/// Registers of a row that a thread reads early: where it goes, its operands and where they are.
+int64_t words_of_row(const Contraction& c) {
+    int64_t words = 2;
+    for (const Operand& o : c.epilogue.operands) {
+        words += 2 + bit_width(o.dtype) / 4;
+    }
+    return words;
+}
+
 /// The blocks that registers allow an SM: more than one where a thread that reads early needs few.
 int blocks_by_registers(const WgmmaTile& t, const Contraction& c, bool conv,
                         Deviations deviations) {
@@ -317,16 +378,22 @@ int blocks_by_registers(const WgmmaTile& t, const Contraction& c, bool conv,
     if (t.resident > 0 || !reads_early(t) || t.groups > 1 || merges) {
         return std::max(1, t.resident);
     }
-    int64_t words = 2; // where a row goes, then its operands and where they are
-    for (const Operand& o : c.epilogue.operands) {
-        words += 2 + bit_width(o.dtype) / 4;
-    }
+    int64_t words = words_of_row(c);
     // Walking more axes takes registers too.
     bool plain = !conv && deviations == Deviations::None && c.batch.rank() == 1 &&
                  c.rows.rank() == 1 && c.columns.rank() == 1;
     // Two operands of bf16 spilled at 80.
     int64_t most_words = plain && c.a.dtype != DType::BF16 ? 88 : 72;
-    return t.bn / 2 + rows_of_thread(t) * words <= most_words ? 2 : 1;
+    int64_t sums = c.a.dtype == DType::F8E4M3 ? t.bn : t.bn / 2; // with those of a slab
+    return sums + rows_of_thread(t) * words <= most_words ? 2 : 1;
+}
+
+/// PARTS of promoted_sums.cuh: two where no other warpgroup multiplies meanwhile, and registers
+/// hold them.
+int parts_of_sums(const WgmmaTile& t, const Contraction& c, int blocks) {
+    constexpr int64_t most_words = 190;
+    int64_t words = 3 * t.bn / 2 + (t.early ? rows_of_thread(t) * words_of_row(c) : 0);
+    return t.groups == 1 && blocks == 1 && words <= most_words ? 2 : 1;
 }
 
 } // namespace
@@ -349,21 +416,20 @@ WgmmaTile fitted(const WgmmaTile& tile, const Contraction& c, int64_t count, int
 Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t count, int splits, int conv,
                     const Arch& arch, Deviations deviations) {
     StoreText text = store_text(c, store_width(c));
-    bool wide = c.a.dtype == DType::F32;
     Launch l;
     l.program.uses = {"types", "math"};
     l.program.defines =
-        str("#define WGMMA_TYPE \"",
-            wide                      ? "tf32"
-            : c.a.dtype == DType::F16 ? "f16"
-                                      : "bf16",
-            "\"\n", wide ? "#define WGMMA_TF32\n" : "", "#define SLAB_K ", slab_elements(c.a.dtype),
+        str(type_defines(c.a.dtype, c.b.dtype), "#define SLAB_K ", slab_elements(c.a.dtype),
             "\n#define NC ", t.groups, "\n#define MB ", t.blocks, "\n#define BN ", t.bn,
             "\n#define ST ", t.stages, "\n#define K_BLOCKS ", t.k_blocks, "\n#define RESIDENT ",
             t.resident, "\n#define BLOCKS ", blocks_by_registers(t, c, conv > 0, deviations),
             "\n#define EARLY ", t.early ? 1 : 0, "\n#define PING_PONG ", t.ping_pong ? 1 : 0,
             "\n#define CONV ", conv, "\n#define BATCHED ", conv == 0 && c.batches() > 1 ? 1 : 0,
             "\n", text.defines);
+    if (c.a.dtype == DType::F8E4M3) {
+        int blocks = blocks_by_registers(t, c, conv > 0, deviations);
+        l.program.defines += str("#define PARTS ", parts_of_sums(t, c, blocks), "\n");
+    }
     l.shared = t.shared_bytes();
     if (deviations == Deviations::Found) {
         l.program.defines += str("#define CENTRED 1\n#define A_TYPE ", c_type(c.a.dtype), "\n");
@@ -380,7 +446,7 @@ Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t count, int
         add_persistent_text(l.program, t, c, deviations, conv > 0);
         l.program.family = "gemm_wgmma_persistent";
     } else {
-        add_tile_text(l.program, text, t.early, deviations);
+        add_tile_text(l.program, text, t.early, c.a.dtype == DType::F8E4M3, deviations);
         l.program.family = t.ping_pong ? "gemm_wgmma_pp" : "gemm_wgmma";
     }
     l.entry = std::string(l.program.family);

@@ -10,8 +10,9 @@ namespace ingot::kernels {
 
 struct WgmmaTile {
     int groups, bn, stages, k_blocks; // warpgroups that multiply; stages of so many slabs
-    /// Measured with 16-bit types, of which a slab takes as long as one of TF32: time of a slab in
-    /// a block that has its SM to itself, and in one of those that share it or take turns there.
+    /// Measured with 16-bit types, of which a slab takes as long as one of any other type: time of
+    /// a slab in a block that has its SM to itself, and in one of those that share it or take turns
+    /// there.
     double step_us, shared_step_us;
     int blocks = 1;         // of 64 rows that a warpgroup multiplies at a time
     int resident = 0;       // blocks that are to share an SM; 0: a block takes what it can
@@ -60,6 +61,8 @@ struct WgmmaTile {
     int variant(int v) const { return persistent ? v & variant_rows : v; }
     /// The tile's part of tactic names: "128x192_pp".
     std::string name() const;
+    /// Whether registers hold the sums of a slab beside those of the depth (promoted_sums.cuh).
+    bool holds_parts() const;
     /// `tma_store`: TMA can store the results.
     bool takes(const Contraction& c, int64_t steps, int splits, bool tma_store) const;
 };
@@ -78,7 +81,8 @@ struct WgmmaSplit {
     }
 };
 
-/// Whether wgmma multiplies two operands of these types: f16, bf16, or f32 rounded to TF32.
+/// Whether wgmma multiplies two operands of these types: f16, bf16, f32 rounded to TF32, e4m3, i8
+/// or u8, or u8 by i8.
 bool wgmma_types(DType a, DType b, bool tf32);
 /// Elements of 16 bytes, the unit in which TMA walks a tensor.
 inline int64_t chunk_elements(DType type) {

@@ -236,14 +236,14 @@ DEVICE void produce(Load& load, int bytes, u32 pipeline, u32 full, int begin, in
 
 struct Unset {};
 struct Sums {
-    float d[MB][BN / 2];
+    WgmmaSum d[MB][BN / 2];
     DEVICE Sums(Unset) {}
     DEVICE Sums() {
 #pragma unroll
         for (int i = 0; i < MB; i++)
 #pragma unroll
             for (int j = 0; j < BN / 2; j++)
-                d[i][j] = 0.0f;
+                d[i][j] = 0;
     }
 };
 
@@ -252,6 +252,7 @@ struct NoStages {
     DEVICE void see(u32, int) {}
 };
 
+#ifndef WGMMA_F8 // promoted_sums.cuh
 /// The steps [begin, end) of a warpgroup, from a pipeline stage on: the rows of A that begin at
 /// byte `rows` of a stage, by all of B. `other`: the barrier on which another warpgroup waits until
 /// the last stage of this one has arrived, or 0. ON: the pipeline continues after the last step,
@@ -290,6 +291,11 @@ DEVICE void accumulate(Sums& sums, u32 pipeline, u32 full, int begin, int end, i
     if (ON && lane == 0)
         mbar_arrive(full + 8 * (ST + before));
 }
+#else
+template <bool ON, class Stages>
+DEVICE void accumulate(Sums& sums, u32 pipeline, u32 full, int begin, int end, int rows, int lane,
+                       Turn turn, u32 other, Stages& stages);
+#endif
 template <bool ON>
 DEVICE void accumulate(Sums& sums, u32 pipeline, u32 full, int begin, int end, int rows, int lane,
                        Turn turn, u32 other) {

@@ -153,7 +153,7 @@ double bytes_moved(const ConvShape& s, const Contraction& c) {
 void add_mma(std::vector<Tactic>& out, const ConvShape& given, const Problem& p) {
     ConvShape s = with_dense_taps(given);
     Contraction c = window_contraction(s);
-    if (!mma_type(s.x.dtype, s.w.dtype, p.tf32) || !fits_mma(s, c) || c.k() == 0) {
+    if (!mma_runs(s.x.dtype, s.w.dtype, p.tf32, p.arch) || !fits_mma(s, c) || c.k() == 0) {
         return;
     }
     Alignment a = alignment_of(s, c);
@@ -256,7 +256,7 @@ Emitted emit_mma_conv(const ConvShape& given, const Arch& arch, const ConvMma& p
         str(mma_defines(tile, s.x.dtype, arch, false), t.defines, "#define A_ALIGNED ", a.x,
             "\n#define B_ALIGNED ", a.w, "\n#define SPATIAL ",
             s.window.in[0] > 1 || s.window.low[0] > 0 || s.window.kernel[0] > 1 ? 3 : 2, "\n");
-    l.program.body = mma_body(t) + std::string(device_file("window"));
+    l.program.body = mma_body(t, s.x.dtype) + std::string(device_file("window"));
     l.program.family = "conv_mma";
     l.entry = "conv_mma";
     set_mma_blocks(l, c, tile, splits, arch);

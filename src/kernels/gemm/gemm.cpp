@@ -133,8 +133,8 @@ void layout(LayoutArgs& args) {
     const Node& n = args.group.first();
     const auto& d = n.as<Dot>();
     DType type = args.group.graph.type(n.inputs[0]).dtype;
-    bool tensor_cores = mma_type(type, args.group.graph.type(n.inputs[1]).dtype, true);
-    if (!tensor_cores) {
+    DType type_b = args.group.graph.type(n.inputs[1]).dtype;
+    if (!mma_type(type, type_b, true) && !wgmma_types(type, type_b, true)) {
         return;
     }
     auto a = static_cast<size_t>(args.group.input_index(n.inputs[0]));

@@ -44,7 +44,7 @@ void add_mma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch&
     Side a = depth_side(c.a, c.batch.a, c.rows, c.rows.a, c.depth.a);
     Side b = depth_side(c.b, c.batch.b, c.columns, c.columns.b, c.depth.b);
     bool columns = b.aligned != 16 && columns_inside(c);
-    if (!mma_type(c.a.dtype, c.b.dtype, tf32) || !a.usable || !(b.usable || columns) ||
+    if (!mma_runs(c.a.dtype, c.b.dtype, tf32, arch) || !a.usable || !(b.usable || columns) ||
         c.k() == 0 || c.empty()) {
         return;
     }
@@ -90,7 +90,7 @@ Emitted emit_mma(const Contraction& c, const Arch& arch, const GemmMma& paramete
     l.program.defines =
         str(mma_defines(tile, c.a.dtype, arch, columns), t.defines, "#define A_ALIGNED ", a.aligned,
             "\n#define B_ALIGNED ", columns ? 16 : b.aligned, "\n");
-    l.program.body = mma_body(t);
+    l.program.body = mma_body(t, c.a.dtype);
     l.program.family = "gemm_mma";
     l.entry = "gemm_mma";
     set_mma_blocks(l, c, tile, splits, arch);

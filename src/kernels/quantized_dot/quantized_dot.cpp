@@ -187,7 +187,7 @@ Emitted emit_mma(const QuantShape& s, const Arch& arch, const QuantMma& paramete
     Launch l;
     l.program.uses = {"types", "math"};
     l.program.defines = str(mma_defines(tile, c.a.dtype, arch, false), quant_defines(s), t.defines);
-    l.program.body = mma_body(t) + std::string(device_file("quant_weights"));
+    l.program.body = mma_body(t, c.a.dtype) + std::string(device_file("quant_weights"));
     l.program.family = "quant_mma";
     l.entry = "quant_mma";
     set_mma_blocks(l, c, tile, splits, arch);
