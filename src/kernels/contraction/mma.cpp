@@ -42,6 +42,10 @@ bool mma_type(DType a, DType b, bool tf32) {
                                 a == DType::F8E4M3 || (a == DType::F32 && tf32)));
 }
 
+bool takes_registers(DType type) {
+    return type == DType::F32 || type == DType::F8E4M3;
+}
+
 bool mma_runs(DType a, DType b, bool tf32, const Arch& arch) {
     return mma_type(a, b, tf32) && (a != DType::F8E4M3 || arch.has_fp8_mma());
 }
@@ -89,7 +93,7 @@ std::string mma_defines(const MmaTile& t, DType type, const Arch& arch, bool b_c
     std::string_view op = type == DType::F16      ? "mma_f16"
                           : type == DType::BF16   ? "mma_bf16"
                           : type == DType::F32    ? "mma_tf32"
-                          : type == DType::F8E4M3 ? "mma_promoted_e4m3"
+                          : type == DType::F8E4M3 ? arch.cc == 90 ? "mma_e4m3" : "mma_promoted_e4m3"
                           : type == DType::U8     ? "mma_u8s8"
                                                   : "mma_s8";
     std::string_view sums = is_float(type) ? "float" : "i32";

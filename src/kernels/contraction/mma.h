@@ -46,6 +46,8 @@ void drop_splits(std::vector<Tactic>& tactics) {
 /// Whether tensor cores multiply these types; those of `arch`.
 bool mma_type(DType a, DType b, bool tf32);
 bool mma_runs(DType a, DType b, bool tf32, const Arch& arch);
+/// Whether converting operands or promoting sums takes registers of a thread.
+bool takes_registers(DType type);
 
 struct MmaExtents {
     int64_t batches, m, n, k;

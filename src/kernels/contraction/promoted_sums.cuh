@@ -31,46 +31,49 @@ DEVICE void accumulate(Sums& sums, u32 pipeline, u32 full, int begin, int end, i
                        Turn turn, u32 other, Stages& stages) {
     static_assert(!ON && K_BLOCKS == 1, "a tile per block, a slab per stage");
     (void)other, (void)stages;
-    int before = 0;
-#if PARTS == 2
-    Sums even = Unset(), odd = Unset();
-    auto step = [&](Sums& part, Sums& last, int k) {
+    int before = turn.stage;
+    auto start = [&](Sums& part) {
         mbar_wait(full + 8 * turn.stage, turn.phase);
         start_part(part, pipeline + turn.stage * stage_bytes, rows);
-        wgmma_wait<1>();
-        if (k > begin) {
-            if (lane == 0)
-                mbar_arrive(full + 8 * (ST + before));
-            add_part(sums, last);
-        }
         before = turn.stage;
         turn.advance();
     };
-    int k = begin;
+    auto release = [&](int stage) {
+        if (lane == 0)
+            mbar_arrive(full + 8 * (ST + stage));
+    };
+#if PARTS == 2
+    Sums even = Unset(), odd = Unset();
+    auto exchange = [&](Sums& next, Sums& last) {
+        int done = before;
+        start(next);
+        wgmma_wait<1>();
+        release(done);
+        add_part(sums, last);
+    };
+    start(even);
+    int k = begin + 1;
 #pragma unroll 1
     for (; k + 1 < end; k += 2) {
-        step(even, odd, k);
-        step(odd, even, k + 1);
+        exchange(odd, even);
+        exchange(even, odd);
     }
-    if (k < end)
-        step(even, odd, k);
-    wgmma_wait<0>();
-    if (k < end)
-        add_part(sums, even);
-    else if (k > begin)
+    if (k < end) {
+        exchange(odd, even);
+        wgmma_wait<0>();
         add_part(sums, odd);
+    } else {
+        wgmma_wait<0>();
+        add_part(sums, even);
+    }
 #else
-    (void)before;
     Sums part = Unset();
 #pragma unroll 1
     for (int k = begin; k < end; k++) {
-        mbar_wait(full + 8 * turn.stage, turn.phase);
-        start_part(part, pipeline + turn.stage * stage_bytes, rows);
+        start(part);
         wgmma_wait<0>();
-        if (lane == 0)
-            mbar_arrive(full + 8 * (ST + turn.stage));
+        release(before);
         add_part(sums, part);
-        turn.advance();
     }
 #endif
 }

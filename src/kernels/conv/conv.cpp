@@ -161,7 +161,7 @@ void add_mma(std::vector<Tactic>& out, const ConvShape& given, const Problem& p)
     bool narrow = a.x < 16 || a.w < 16;
     for (const MmaTile& t : mma_tiles()) {
         // Larger warp tiles would spill.
-        int most = a.x == 0 ? 1024 : narrow || s.x.dtype == DType::F32 ? 2048 : 4096;
+        int most = a.x == 0 ? 1024 : narrow || takes_registers(s.x.dtype) ? 2048 : 4096;
         if (t.wm * t.wn > most) {
             continue;
         }

@@ -55,7 +55,7 @@ void add_mma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch&
     constexpr double least_us = 1.5;
     for (const MmaTile& t : mma_tiles()) {
         // Larger warp tiles would spill.
-        int most = copied == 0 ? 1024 : copied < 16 || c.a.dtype == DType::F32 ? 2048 : 4096;
+        int most = copied == 0 ? 1024 : copied < 16 || takes_registers(c.a.dtype) ? 2048 : 4096;
         if (t.wm * t.wn > most) {
             continue;
         }
