@@ -33,6 +33,9 @@ DEVICE void wgmma_ra(WgmmaSum* d, const u32* a, u64 b, int accumulate) {
     Wgmma<N, B_ROWS>::run(d, a, b, accumulate);
 }
 #if defined(WGMMA_WHOLE) // without immediates for signs
+DEVICE void opaque(u32& x) {
+    asm volatile("" : "+r"(x));
+}
 #define WGMMA_TYPES "k32.s32." WGMMA_TYPE "." WGMMA_TYPE_B
 #define WGMMA_SIGNS ""
 #define WGMMA_SUM "+r"

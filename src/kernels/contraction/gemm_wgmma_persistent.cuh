@@ -282,7 +282,8 @@ DEVICE void epilogue_of_tile(const Sums& sums, u32 memory, u32 ends, u32 use, co
     // Rows 0..7 of 16, then the others, of 8 columns; the same of the next 8: as matrices come.
     int row = warp * 16 + (lane & 15), side = lane >> 4;
     int n = n0 + (lane & 3) * 2;
-    constexpr bool early = wide == 32 || sizeof(ChunkColumns) <= 8; // more would spill
+    // More would spill.
+    constexpr bool early = sizeof(ChunkColumns) <= (wide == 16 ? 8 : MB * BN < 320 ? 64 : 32);
     ChunkColumns ahead;
     if (early)
         ahead.read(n, g EPI_PASS);

@@ -36,8 +36,8 @@ constexpr int most_rows = (rows_here + 1) / 2 * 2;
 /// The rows of a thread and their operands, which are read after grid_wait.
 struct EarlyStore {
     ThreadRows rows;
-    i64 at[most_rows][NV]; // the result's is no_row where there is none
-    Extras extras[most_rows];
+    i64 at[most_rows][NV];              // the result's is no_row where there is none
+    Extras extras[most_rows], standing; // operands that differ by row; those of all rows
 #ifdef RESIDUAL
     const RowStatistics* norms; // of the tile's rows
 #endif
@@ -63,10 +63,12 @@ struct EarlyStore {
         }
     }
     DEVICE void read(const Geometry& g EPI_PARAMS) {
+        if (rows.count > 0)
+            read_once(standing, at[0], g EPI_PASS);
 #pragma unroll
         for (int i = 0; i < most_rows; i++)
             if (at[i][0] != no_row)
-                read_extras(extras[i], at[i], g EPI_PASS);
+                read_by_row(extras[i], at[i], g EPI_PASS);
     }
     /// Two rows at a time; the next ones then take their registers, so that the loop stays short.
     template <class Fetch>
@@ -83,6 +85,7 @@ struct EarlyStore {
                 RowStatistics row = norms[rows.first + (i + r) * rows.step];
                 norm_extras(extras[r], row.mean, row.factor);
 #endif
+                add_standing(extras[r], standing);
                 deliver(v, extras[r], at[r][0], g, out EPI_PASS);
             }
 #pragma unroll
@@ -139,6 +142,12 @@ struct FromSlots {
     }
 };
 
+DEVICE float as_float(float sum) {
+    return sum;
+}
+DEVICE float as_float(u32 sum) {
+    return __uint_as_float(sum);
+}
 /// Sends a warp's sums, as bits, to the owners of its rows. Neighbouring lanes exchange pairs of
 /// columns, so that each has four of one row: even lanes of row lane / 4, odd ones of the row 8
 /// below.
@@ -157,18 +166,21 @@ struct Sender {
         bool odd = (lane & 1) != 0;
 #pragma unroll
         for (int j = 0; j < BN / 8; j++) {
-            float* d = (float*)(sums.d[0] + j * 4);
+            ACC* d = sums.d[0] + j * 4;
 #pragma unroll
             for (int k = 0; k < 4; k++)
                 opaque(d[k]); // else these are chosen in the main loop, which then waits for wgmma
-            float x = shfl_xor(odd ? d[0] : d[2], 1), y = shfl_xor(odd ? d[1] : d[3], 1);
+            ACC x = shfl_xor(odd ? d[0] : d[2], 1), y = shfl_xor(odd ? d[1] : d[3], 1);
             d[0] = odd ? x : d[0], d[1] = odd ? y : d[1];
             d[2] = odd ? d[2] : x, d[3] = odd ? d[3] : y;
         }
         if (bar == 0)
             return;
 #pragma unroll
-        for (int j = 0; j < BN / 8; j++)
-            st_async4(to + j * 32, (const float*)(sums.d[0] + j * 4), bar);
+        for (int j = 0; j < BN / 8; j++) {
+            const ACC* d = sums.d[0] + j * 4;
+            float v[4] = {as_float(d[0]), as_float(d[1]), as_float(d[2]), as_float(d[3])};
+            st_async4(to + j * 32, v, bar);
+        }
     }
 };

@@ -61,6 +61,13 @@ int least_width(const Contraction& c) {
     return static_cast<int>(c.epilogue.sums);
 }
 
+bool stands(const Contraction& c, size_t i) {
+    auto still = [](const Shape& strides) {
+        return std::all_of(strides.begin(), strides.end(), [](int64_t s) { return s == 0; });
+    };
+    return i >= c.epilogue.addends && still(c.rows.stored[i + 1]) && still(c.batch.stored[i + 1]);
+}
+
 bool stores_moments(const Contraction& c, int bn) {
     constexpr int64_t chunk = 32; // moment_chunk of chunk_moments.cuh
     const View& out = c.out.view;
@@ -87,13 +94,23 @@ constexpr std::string_view store_moments =
 
 /// struct Extras, the epilogue's operands for VEC columns; void read_extras(extras, offsets, ...);
 /// void deliver(sums, extras, offsets, ...), and a deliver that does both; for kernels that are
-/// EARLY, void prefetch_extras(offsets, ...).
+/// EARLY, void prefetch_extras(offsets, ...), void read_once(extras, offsets, ...) for operands
+/// that stand, read_by_row for the others, and void add_standing(extras, those that stand).
 std::string deliver_text(const Contraction& c, int vector, bool staged) {
     std::string fields;
     std::string reads;
+    std::string once;
+    std::string by_row;
+    std::string standing;
     std::string unpacks;
     std::string elements;
     std::string prefetches;
+    auto add_read = [&](size_t i, const std::string& text) {
+        bool still = stands(c, i);
+        append(reads, text);
+        append(still ? once : by_row, text);
+        append(standing, still ? str("x.e", i, " = standing.e", i, ";\n") : std::string());
+    };
     std::string_view count = c.paired() ? "VEC / 2" : "VEC";
     std::string_view sums = c.paired() ? "v[2 * k], v[2 * k + 1]" : "v[k]";
     for (size_t i = 0; i < c.epilogue.operands.size(); ++i) {
@@ -101,7 +118,7 @@ std::string deliver_text(const Contraction& c, int vector, bool staged) {
         append(prefetches, str("if (x", i, " != 0) prefetch_l2(x", i, " + at[", i + 1, "]);\n"));
         if (vector == least_width(c) || result_step(c, i + 1) == 0) {
             append(fields, str(type, " e", i, ";\n"));
-            append(reads, str("x.e", i, " = x", i, "[at[", i + 1, "]];\n"));
+            add_read(i, str("x.e", i, " = x", i, "[at[", i + 1, "]];\n"));
             append(elements, str(", x.e", i));
             continue;
         }
@@ -111,15 +128,14 @@ std::string deliver_text(const Contraction& c, int vector, bool staged) {
         append(elements, str(", p", i, ".v[k]"));
         if (has_vectors(c, i + 1)) {
             bool optional = staged && i < c.epilogue.addends;
-            append(reads,
-                   str(optional ? str("x.e", i, " = {};\nif (x", i, " != 0) ") : std::string(),
-                       "x.e", i, " = *(const Loaded<", type, ", ", count, ">*)(x", i, " + at[",
-                       i + 1, "]);\n"));
+            add_read(i, str(optional ? str("x.e", i, " = {};\nif (x", i, " != 0) ") : std::string(),
+                            "x.e", i, " = *(const Loaded<", type, ", ", count, ">*)(x", i, " + at[",
+                            i + 1, "]);\n"));
         } else {
-            append(reads, str("Pack<", type, ", ", count, "> p", i,
-                              ";\n#pragma unroll\nfor (int k = 0; k < ", count, "; k++) p", i,
-                              ".v[k] = x", i, "[at[", i + 1, "] + k * g.cn[", i + 1, "][RN - ",
-                              c.epilogue.sums, "]];\nx.e", i, " = loaded(p", i, ");\n"));
+            add_read(i, str("Pack<", type, ", ", count, "> p", i,
+                            ";\n#pragma unroll\nfor (int k = 0; k < ", count, "; k++) p", i,
+                            ".v[k] = x", i, "[at[", i + 1, "] + k * g.cn[", i + 1, "][RN - ",
+                            c.epilogue.sums, "]];\nx.e", i, " = loaded(p", i, ");\n"));
         }
     }
     return str("struct Extras {\n", fields,
@@ -136,17 +152,16 @@ std::string deliver_text(const Contraction& c, int vector, bool staged) {
                "EPI_PARAMS) {\nExtras x;\nread_extras(x, at, g EPI_PASS);\n"
                "deliver(v, x, at[0], g, out EPI_PASS);\n}\n#if EARLY\nDEVICE void "
                "prefetch_extras(const i64* at EPI_PARAMS) {\n(void)at;\n",
-               prefetches, "}\n#endif\n");
-}
-
-/// Whether an operand varies by column alone: a thread, whose rows have the same columns, reads it
-/// once. Never an addend: products with different addends, or without one, share a program, and
-/// only the geometry, an argument, says how theirs vary.
-bool stands(const Contraction& c, size_t i) {
-    auto still = [](const Shape& strides) {
-        return std::all_of(strides.begin(), strides.end(), [](int64_t s) { return s == 0; });
-    };
-    return i >= c.epilogue.addends && still(c.rows.stored[i + 1]) && still(c.batch.stored[i + 1]);
+               prefetches,
+               "}\nDEVICE void read_once(Extras& x, const i64* at, const Geometry& g "
+               "EPI_PARAMS) {\n(void)x, (void)at, (void)g;\n",
+               once,
+               "}\nDEVICE void read_by_row(Extras& x, const i64* at, const Geometry& g "
+               "EPI_PARAMS) {\n(void)x, (void)at, (void)g;\n",
+               by_row,
+               "}\nDEVICE void add_standing(Extras& x, const Extras& standing) {\n(void)x, "
+               "(void)standing;\n",
+               standing, "}\n#endif\n");
 }
 
 /// For an epilogue with two operands that do not stand, such as a bias and a residual: both, if

@@ -10,6 +10,10 @@ namespace ingot::kernels {
 bool vector_columns(const Contraction& c);
 /// Whether 8 columns of an operand of the epilogue are a vector of 16 bytes.
 bool in_narrow_vectors(const Contraction& c, size_t operand);
+/// Whether an operand of the epilogue varies by column alone: a thread, whose rows have the same
+/// columns, reads it once. Never an addend: products with different addends, or without one, share
+/// a program, and only the geometry, an argument, says how theirs vary.
+bool stands(const Contraction& c, size_t operand);
 /// Columns that a thread stores at a time (VEC), at most and at least.
 int store_width(const Contraction& c);
 int least_width(const Contraction& c);

@@ -89,7 +89,7 @@ bool WgmmaTile::takes(const Contraction& c, int64_t steps, int splits, bool tma_
         return false;
     }
     // Operands of 32 bits beside the sums of such a wide tile would spill.
-    if (ping_pong && bn > 128 && c.a.dtype == DType::F32) {
+    if (ping_pong && bn > 128 && (c.a.dtype == DType::F32 || bit_width(c.a.dtype) == 8)) {
         return false;
     }
     // Measured: whole depths of such a tile end 7 us later than those of persistent ones.
@@ -370,6 +370,18 @@ int64_t words_of_row(const Contraction& c) {
     return words;
 }
 
+/// Whether a thread has registers for what it reads early beside its sums of bytes, which are
+/// followed by scales of 32 bits.
+bool reads_bytes_early(const WgmmaTile& t, const Contraction& c) {
+    constexpr int64_t most_words = 168;
+    int64_t words = t.bn / 2 * (c.a.dtype == DType::F8E4M3 ? 2 : 1);
+    for (size_t i = 0; i < c.epilogue.operands.size(); ++i) {
+        int64_t each = bit_width(c.epilogue.operands[i].dtype) / 4;
+        words += each * (stands(c, i) ? 1 : rows_of_thread(t));
+    }
+    return bit_width(c.a.dtype) > 8 || words + 2 * rows_of_thread(t) <= most_words;
+}
+
 /// The blocks that registers allow an SM: more than one where a thread that reads early needs few.
 int blocks_by_registers(const WgmmaTile& t, const Contraction& c, bool conv,
                         Deviations deviations) {
@@ -401,7 +413,7 @@ int parts_of_sums(const WgmmaTile& t, const Contraction& c, int blocks) {
 WgmmaTile fitted(const WgmmaTile& tile, const Contraction& c, int64_t count, int splits,
                  const Arch& arch) {
     WgmmaTile t = with_more_stages(tile, c, count * splits, splits, arch);
-    t.early = reads_early(t) && store_width(c) == 8;
+    t.early = reads_early(t) && store_width(c) == 8 && reads_bytes_early(t, c);
     t.slots = t.early ? splits : 1;
     // Where blocks share an SM, the room may be missing for one of them.
     t.apart = t.early && count * splits <= arch.sms;

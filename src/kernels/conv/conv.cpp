@@ -162,6 +162,7 @@ void add_mma(std::vector<Tactic>& out, const ConvShape& given, const Problem& p)
     for (const MmaTile& t : mma_tiles()) {
         // Larger warp tiles would spill.
         int most = a.x == 0 ? 1024 : narrow || takes_registers(s.x.dtype) ? 2048 : 4096;
+        most = s.x.dtype == DType::F8E4M3 ? std::min(most, 1024) : most;
         if (t.wm * t.wn > most) {
             continue;
         }
