@@ -195,8 +195,8 @@ TEST(Conv, SingleByWgmmaAsTf32) {
                      "conv_wgmma"));
 }
 
-/// sums * scale per channel (+ residual), stored as f16.
-Graph dequantised(const ConvCase& c, bool residual) {
+/// sums * scale per channel (+ residual).
+Graph dequantised(const ConvCase& c, bool residual, DType stored = DType::F16) {
     Graph g;
     Value y = add_conv(g, c);
     const Type& t = g.type(y);
@@ -209,9 +209,12 @@ Graph dequantised(const ConvCase& c, bool residual) {
     v = body.op(ExprOp::Mul, v, body.in(1, DType::F32));
     if (residual) {
         in.push_back(g.add_input("residual", {DType::F16, t.dims}));
-        body.op(ExprOp::Add, v, body.in(2, DType::F16));
+        v = body.op(ExprOp::Add, v, body.in(2, DType::F16));
     }
-    g.add_output("z", ops::map(g, body, DType::F16, in));
+    if (is_integer(stored)) {
+        body.cast(body.op(ExprOp::Round, v), stored, true);
+    }
+    g.add_output("z", ops::map(g, body, stored, in));
     return g;
 }
 
@@ -265,6 +268,19 @@ TEST(Conv, DequantisedInTheEpilogue) {
         ConvCase eight{.x = "f8e4m3[3,80,9,11]", .w = "f8e4m3[72,80,3,3]", .result = DType::F32};
         EXPECT_TRUE(ran(sweep(dequantised(eight, residual)), "conv_wgmma_128x192"));
     }
+    FamilyOptions options;
+    for (const char* tactic : {"conv_wgmma_128x128_turns", "conv_wgmma_128x160_turns"}) {
+        options.tactic = tactic;
+        ConvCase c{.x = "i8[3,80,9,11]", .w = "i8[176,80,3,3]", .result = DType::I32};
+        for (DType stored : {DType::I8, DType::U8, DType::F8E4M3}) {
+            Graph g = dequantised(c, false, stored);
+            EXPECT_TRUE(expect_family(g, options).tactic.starts_with(tactic));
+        }
+    }
+    options.tactic = "conv_wgmma_128x128_turns";
+    ConvCase eight{.x = "f8e4m3[3,80,9,11]", .w = "f8e4m3[176,80,3,3]", .result = DType::F32};
+    Graph g = dequantised(eight, false, DType::F8E4M3);
+    EXPECT_TRUE(expect_family(g, options).tactic.starts_with(options.tactic));
 }
 
 TEST(Conv, StridesDilationsAndUnevenPads) {

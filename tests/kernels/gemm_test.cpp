@@ -264,7 +264,7 @@ TEST(Gemm, EightBitFloatsByWgmma) {
     }
     // Two sets of sums do not fit.
     EXPECT_FALSE(ran(names, "wgmma_128x256") || ran(names, "wgmma_256x160") ||
-                 ran(names, "wgmma_128x128_pp") || ran(names, "wgmma_128x128_r2"));
+                 ran(names, "wgmma_128x160") || ran(names, "wgmma_128x128_r2"));
     EXPECT_TRUE(ran(sweep(product({40, 57, 2192}, eight)), "wgmma_64x32_s8"));
     FamilyOptions options;
     for (const char* tactic : {"wgmma_128x192", "wgmma_128x128_s1", "wgmma_64x96_s2"}) {
@@ -294,10 +294,10 @@ TEST(Gemm, DequantisedInTheEpilogue) {
           Bytes{.a = DType::F8E4M3, .b = DType::F8E4M3, .residual = true},
           Bytes{.a = DType::F8E4M3, .b = DType::F8E4M3, .stored = DType::F8E4M3}}) {
         SCOPED_TRACE(str(t.a, " by ", t.b, " to ", t.stored, " residual ", t.residual));
-        std::vector<std::string> names = sweep(dequantised({70, 72, 144}, t));
+        std::vector<std::string> names = sweep(dequantised({70, 80, 144}, t));
         EXPECT_TRUE(ran(names, "wgmma_64x64") && ran(names, "wgmma_128x128_s1"));
-        bool stays = is_integer(t.a) && bit_width(t.stored) == 16;
-        EXPECT_EQ(ran(names, "wgmma_128x128_turns"), stays);
+        EXPECT_TRUE(ran(names, "wgmma_128x128_turns"));
+        EXPECT_EQ(ran(names, "wgmma_128x192_turns"), is_integer(t.a)); // sums take all registers
     }
     FamilyOptions options;
     for (const char* tactic : staying) {
@@ -306,8 +306,26 @@ TEST(Gemm, DequantisedInTheEpilogue) {
             Graph g = dequantised({300, 408, 336}, {.a = DType::U8, .residual = residual});
             EXPECT_TRUE(expect_family(g, options).tactic.starts_with(tactic));
         }
+        // Panels of 128 columns, and narrower last ones.
+        for (DType stored : {DType::I8, DType::F8E4M3}) {
+            Graph g = dequantised({300, 400, 336}, {.stored = stored});
+            EXPECT_TRUE(expect_family(g, options).tactic.starts_with(tactic));
+        }
+    }
+    options.tactic = "wgmma_128x128_turns";
+    for (DType stored : {DType::F16, DType::F8E4M3}) {
+        Bytes eight{.a = DType::F8E4M3, .b = DType::F8E4M3, .stored = stored};
+        EXPECT_EQ(expect_family(dequantised({300, 400, 336}, eight), options).tactic,
+                  "wgmma_128x128_turns_s1");
     }
     options.tactic = "wgmma_128x160_turns";
+    for (DType stored : {DType::F16, DType::U8}) {
+        Graph g = dequantised({20, 48, 208}, {.stored = stored, .batch = 270});
+        EXPECT_EQ(expect_family(g, options).tactic, "wgmma_128x160_turns_s1");
+    }
+    // Rows of results that TMA cannot address.
+    EXPECT_FALSE(
+        ran(tactic_names(dequantised({40, 40, 64}, {.stored = DType::I8})), "wgmma_128x128_turns"));
     EXPECT_EQ(expect_family(dequantised({20, 24, 208}, {.batch = 270}), options).tactic,
               "wgmma_128x160_turns_s1");
 }

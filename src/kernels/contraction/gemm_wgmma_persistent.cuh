@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Persistent contraction by wgmma, whose results of 16 bits TMA stores: a block per SM loops over
-// tiles of 64 * MB x BN with two alternating warpgroups. While one stores its tile, the other
+// Persistent contraction by wgmma, whose results of 8 or 16 bits TMA stores: a block per SM loops
+// over tiles of 64 * MB x BN with two alternating warpgroups. While one stores its tile, the other
 // multiplies. In the third, two threads load continuously across tiles, and one thread per other
 // warpgroup stores its finished panels.
 //
-// Sums go through the epilogue (read_columns and epilogue_pair, generated) in registers, and as f16
-// or bf16 into a panel of 64 columns in shared memory, the last panel of 32 where TAIL. A warpgroup
-// has buffers of them in turn. With FULL an operand of the epilogue has the shape of the result:
-// TMA loads it into the panel ahead of time, and the result replaces it there. MOMENTS: those of
-// the rounded results are stored too. MERGED: sums are multiplied by the factors of their rows of
-// A. REPEATED: the epilogue stands in the text once (0), for each block of 64 rows (1), or for each
-// chunk of their columns too (2). PAIRED: a result is made of the sums of two columns, one of each
-// half of B.
+// Sums go through the epilogue (read_columns and epilogue_pair, generated) in registers, and as
+// results into a panel of 64 columns (with BYTES 128) in shared memory, the last panel of fewer
+// where TAIL. A warpgroup has buffers of them in turn. With FULL an operand of the epilogue has the
+// shape of the result: TMA loads it into the panel ahead of time, and the result replaces it there.
+// MOMENTS: those of the rounded results are stored too. MERGED: sums are multiplied by the factors
+// of their rows of A. REPEATED: the epilogue stands in the text once (0), for each block of 64 rows
+// (1), or for each chunk of their columns too (2). PAIRED: a result is made of the sums of two
+// columns, one of each half of B.
 constexpr int buffers = 2;
 constexpr int sums_of_result = PAIRED ? 2 : 1;
 constexpr int results = BN / sums_of_result; // columns of a tile
-constexpr int panels = (results + 63) / 64;
+constexpr int panel_columns = BYTES ? 128 : 64;
+constexpr int panels = (results + panel_columns - 1) / panel_columns;
+constexpr int tail_bytes = results % panel_columns * (BYTES ? 1 : 2); // of a row
 // Columns that a warp converts at a time: fewer where sums leave few registers.
 constexpr int wide = MB * BN < 384 ? 32 : 16, chunks = BN / wide;
 constexpr int wide_results = wide / sums_of_result;
@@ -23,7 +25,7 @@ constexpr int panel_bytes = tile_m * 128;
 constexpr int panel_at = ST * stage_bytes;
 constexpr int bar_at = panel_at + 2 * buffers * panel_bytes;
 static_assert(PING_PONG && NC == 2 && results % 32 == 0 && K_BLOCKS == 1 &&
-                  TAIL == (results % 64 != 0),
+                  TAIL == (tail_bytes != 0) && !(BYTES && (FULL || PAIRED)),
               "two warpgroups, whole panels but for the last");
 static_assert(wide_results >= 16, "a matrix of 16 x 16 is stored at a time");
 
@@ -79,7 +81,7 @@ struct PanelPlace {
                       const Patch& p) {
         panel = (int)(use % panels);
         Place tile = place_of(tiles.first + use / panels * tiles.step, backwards, g, p);
-        at[0] = (int)tile.n0 / sums_of_result + panel * 64;
+        at[0] = (int)tile.n0 / sums_of_result + panel * panel_columns;
 #if CONV
         at[1] = tile.row_of.at[0], at[2] = tile.row_of.at[1], at[3] = tile.row_of.at[2];
 #else
@@ -115,7 +117,7 @@ DEVICE void send_panels(u32 memory, u32 ends, int group, PanelMaps out, PanelMap
 #if FULL
         PanelPlace there(use, tiles, backwards, g, p);
         u32 to = memory + use % buffers * panel_bytes;
-        mbar_expect(bar, tile_rows(g, p) * (TAIL && there.panel == panels - 1 ? 64 : 128));
+        mbar_expect(bar, tile_rows(g, p) * (TAIL && there.panel == panels - 1 ? tail_bytes : 128));
 #if BATCHED || CONV
         tma_load4(to, x.of(there.panel), there.at[0], there.at[1], there.at[2], there.at[3], bar);
 #else
@@ -234,6 +236,24 @@ DEVICE u32 two_results(const ACC* d, int j, const ChunkColumns& columns, int s,
     return epilogue_pair(d[j * 2], d[j * 2 + 1], x, other EPI_PASS);
 #endif
 }
+#if BYTES
+/// Stores a warp's 16 rows of 16 columns, which begin at `at` for this thread, the lower 8 rows
+/// `lower` bytes behind the others. Two adjacent lanes exchange pairs of columns, so that each has
+/// four: even lanes of the left 8 columns, odd ones of the others.
+DEVICE void store_bytes(const ACC* d, const ChunkColumns& columns, int s, u32 at, int lower,
+                        int lane EPI_PARAMS) {
+    SHARED(memory);
+    bool odd = (lane & 1) != 0;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        u32 left = two_results(d, h, columns, s, 0 EPI_PASS),
+            right = two_results(d, h + 2, columns, s, 0 EPI_PASS);
+        u32 other = shfl_xor(odd ? left : right, 1);
+        u32 to = at + h * lower + (lane & 1) * 8 + (lane & 2) * 2 - smem_addr(memory);
+        *(u32*)(memory + to) = odd ? other | right << 16 : left | other << 16;
+    }
+}
+#endif
 /// Stores a warp's 16 rows of block i in a chunk of columns.
 DEVICE void store_rows(ACC* d, const ChunkColumns& columns, const ChunkPlace& to, int i,
                        const Place& place, float factor, int warp, int lane,
@@ -250,6 +270,12 @@ DEVICE void store_rows(ACC* d, const ChunkColumns& columns, const ChunkPlace& to
     static_assert(wide == moment_chunk, "a chunk at a time");
     u32 rows[2][4]; // of pairs of columns
 #endif
+#if BYTES
+#pragma unroll
+    for (int s = 0; s < wide_results / 16; s++)
+        store_bytes(d, columns, s, to.at + i * to.block + ((to.chunk + s) ^ to.turn) * 16,
+                    to.block / 8, lane EPI_PASS);
+#else
 #pragma unroll
     for (int s = 0; s < wide_results / 16; s++) {
         u32 at = to.at + i * to.block + ((to.chunk + s * 2) ^ to.turn) * 16;
@@ -266,6 +292,7 @@ DEVICE void store_rows(ACC* d, const ChunkColumns& columns, const ChunkPlace& to
             rows[j & 1][s * 2 + j / 2] = r[j];
 #endif
     }
+#endif
 #if MOMENTS
 #pragma unroll
     for (int h = 0; h < 2; h++)
@@ -280,7 +307,8 @@ DEVICE void epilogue_of_tile(const Sums& sums, u32 memory, u32 ends, u32 use, co
                              float factor, int warp, int lane, const Geometry& g EPI_PARAMS) {
     int n0 = (int)place.n0 / sums_of_result;
     // Rows 0..7 of 16, then the others, of 8 columns; the same of the next 8: as matrices come.
-    int row = warp * 16 + (lane & 15), side = lane >> 4;
+    int row = warp * 16 + (BYTES ? lane >> 2 : lane & 15), side = lane >> 4,
+        turned = BYTES ? lane >> 2 : lane & 7;
     int n = n0 + (lane & 3) * 2;
     // More would spill.
     constexpr bool early = sizeof(ChunkColumns) <= (wide == 16 ? 8 : MB * BN < 320 ? 64 : 32);
@@ -290,7 +318,7 @@ DEVICE void epilogue_of_tile(const Sums& sums, u32 memory, u32 ends, u32 use, co
     constexpr int chunks_at_once = REPEATED > 1 ? chunks : 1;
 #pragma unroll chunks_at_once
     for (int c = 0; c < chunks; c++) {
-        int panel = c * wide_results / 64, inside = c * wide_results % 64;
+        int panel = c * wide_results / panel_columns, inside = c * wide_results % panel_columns;
         u32 q = use + (u32)panel, bar = ready_of(ends, q);
         ChunkColumns columns = ahead;
         if (!early)
@@ -300,8 +328,9 @@ DEVICE void epilogue_of_tile(const Sums& sums, u32 memory, u32 ends, u32 use, co
         if (inside == 0)
             mbar_wait(bar, q / buffers & 1);
         bool tail = TAIL && panel == panels - 1;
-        ChunkPlace to = {memory + q % buffers * panel_bytes + row * (tail ? 64 : 128),
-                         tail ? 64 * 64 : 64 * 128, inside / 8 + side, tail ? 0 : lane & 7,
+        int row_bytes = tail ? tail_bytes : 128;
+        ChunkPlace to = {memory + q % buffers * panel_bytes + row * row_bytes, 64 * row_bytes,
+                         BYTES ? inside / 16 : inside / 8 + side, tail ? 0 : turned,
                          n0 + c * wide_results};
 #pragma unroll 1
         for (int first = 0; first < MB; first += rows_at_once) {
@@ -311,7 +340,7 @@ DEVICE void epilogue_of_tile(const Sums& sums, u32 memory, u32 ends, u32 use, co
             for (int i = 0; i < rows_at_once; i++)
                 store_rows(d[i], columns, to, first + i, place, factor, warp, lane, g EPI_PASS);
         }
-        if (inside + wide_results == 64 || c == chunks - 1) {
+        if (inside + wide_results == panel_columns || c == chunks - 1) {
             async_fence();
             sync_warp();
             if (lane == 0)

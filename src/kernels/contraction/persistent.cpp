@@ -21,9 +21,8 @@ bool is_half(DType d) {
     return d == DType::F16 || d == DType::BF16;
 }
 
-/// Whether a warpgroup has registers for two tiles' sums, and nothing beside them.
-bool whole_sums(DType d) {
-    return is_half(d) || d == DType::I8 || d == DType::U8;
+bool is_byte(DType d) {
+    return bit_width(d) == 8;
 }
 
 /// Whether stored view v varies by column only.
@@ -37,7 +36,7 @@ bool in_twos(const Contraction& c, size_t v) {
     return c.columns.stored[v][0] == 1 && o.view.offset % 2 == 0 && bit_width(o.dtype) <= 32;
 }
 
-/// Whether view v has contiguous 16-bit elements, in rows that TMA accepts.
+/// Whether view v has contiguous elements of 8 or 16 bits, in rows that TMA accepts.
 bool in_rows(const Contraction& c, size_t v, const Operand& o) {
     const Shape& rows = c.rows.stored[v];
     const Shape& batch = c.batch.stored[v];
@@ -49,8 +48,10 @@ bool in_rows(const Contraction& c, size_t v, const Operand& o) {
         }
         return true;
     };
-    return is_half(o.dtype) && c.columns.stored[v][0] == 1 && o.view.offset % 8 == 0 &&
-           all_multiples(rows, 8) && all_multiples(batch, 8) && walked(rows, c.rows.sizes) &&
+    int64_t chunk = is_byte(o.dtype) ? 16 : 8;
+    return (is_half(o.dtype) || is_byte(o.dtype)) && c.columns.stored[v][0] == 1 &&
+           o.view.offset % chunk == 0 && all_multiples(rows, chunk) &&
+           all_multiples(batch, chunk) && walked(rows, c.rows.sizes) &&
            walked(batch, c.batch.sizes);
 }
 
@@ -60,9 +61,9 @@ PersistentEpilogue persistent_epilogue(const Contraction& c) {
     PersistentEpilogue s;
     auto sums = static_cast<int64_t>(c.epilogue.sums);
     // TMA walks pairs of columns by all of its axes.
-    bool walked = !c.paired() || c.batches() == 1;
-    if (!walked || c.columns.rank() != sums || c.n() % (8 * sums) != 0 || !whole_sums(c.a.dtype) ||
-        !in_rows(c, 0, c.out)) {
+    bool walked = !c.paired() || (c.batches() == 1 && is_half(c.out.dtype));
+    if (!walked || c.columns.rank() != sums || c.n() % (8 * sums) != 0 ||
+        !(is_half(c.a.dtype) || is_byte(c.a.dtype)) || !in_rows(c, 0, c.out)) {
         return s;
     }
     for (size_t i = 0; i < c.epilogue.operands.size(); ++i) {
@@ -71,7 +72,7 @@ PersistentEpilogue persistent_epilogue(const Contraction& c) {
         if (read) {
             continue;
         }
-        if (s.full >= 0 || !in_rows(c, i + 1, o)) {
+        if (s.full >= 0 || !is_half(o.dtype) || !is_half(c.out.dtype) || !in_rows(c, i + 1, o)) {
             return {};
         }
         s.full = static_cast<int>(i);
@@ -110,14 +111,23 @@ std::string persistent_text(const Contraction& c, const PersistentEpilogue& s) {
     std::string_view params = two ? "ACC a, ACC c, ACC b, ACC d" : "ACC a, ACC b";
     std::string_view left = two ? "a, c" : "a";
     std::string_view right = two ? "b, d" : "b";
-    std::string_view pack = f.type == DType::F16 ? "pack_f16" : "pack_bf16";
-    return str(value_text(f, true), "struct Columns {\n", fields,
+    std::string_view pack = f.type == DType::F16    ? "pack_f16"
+                            : f.type == DType::BF16 ? "pack_bf16"
+                                                    : "";
+    auto value = [&](std::string_view of, const std::string& more) {
+        return is_half(f.type)    ? str("value_of(", of, more, ")")
+               : is_float(f.type) ? str("(u32)value_of(", of, more, ").bits")
+                                  : str("(u32)(u8)value_of(", of, more, ")");
+    };
+    std::string_view between = is_half(f.type) ? ", " : " | (";
+    std::string_view end = is_half(f.type) ? "" : " << 8)";
+    return str(value_text(f, is_half(f.type)), "struct Columns {\n", fields,
                "};\nDEVICE void read_columns(Columns& x, i64 column EPI_PARAMS) {\n(void)x, "
                "(void)column;\n",
                reads, "}\nDEVICE u32 epilogue_pair(", params,
                ", const Columns& x, u32 full EPI_PARAMS) {\n(void)x, (void)full;\n", before,
-               "return ", pack, "(value_of(", left, first, "), value_of(", right, second,
-               "));\n}\n");
+               "return ", pack, "(", value(left, first), between, value(right, second), end,
+               ");\n}\n");
 }
 
 } // namespace ingot::kernels

@@ -17,7 +17,8 @@ struct PersistentEpilogue {
 PersistentEpilogue persistent_epilogue(const Contraction& c);
 
 /// struct Columns, the by-column operands of two columns; void read_columns(columns, first column,
-/// ...); u32 epilogue_pair(sums of two results, columns, two elements of the full operand).
+/// ...); u32 epilogue_pair(sums of two results, columns, two elements of the full operand),
+/// whose lower half has two results of 8 bits.
 std::string persistent_text(const Contraction& c, const PersistentEpilogue& s);
 
 } // namespace ingot::kernels

@@ -106,7 +106,7 @@ std::string deliver_text(const Contraction& c, int vector, bool staged) {
     std::string elements;
     std::string prefetches;
     auto add_read = [&](size_t i, const std::string& text) {
-        bool still = stands(c, i);
+        bool still = stands(c, i) && c.residual != i; // rows that are normalised have their own
         append(reads, text);
         append(still ? once : by_row, text);
         append(standing, still ? str("x.e", i, " = standing.e", i, ";\n") : std::string());

@@ -76,16 +76,20 @@ std::string WgmmaTile::name() const {
     return str(bm(), "x", bn, kind);
 }
 
+int WgmmaTile::tail(const Contraction& c) const {
+    return static_cast<int>(bn % slab_elements(c.out.dtype));
+}
+
 bool WgmmaTile::takes(const Contraction& c, int64_t steps, int splits, bool tma_store) const {
+    if (c.a.dtype == DType::F8E4M3 && !holds_parts()) {
+        return false;
+    }
     if (persistent) {
         // A result of two sums takes whole panels, two matrices at a time.
         bool whole = !c.paired() || (bn % 128 == 0 && blocks * bn < 384);
         return tma_store && whole && splits == 1;
     }
     if (ping_pong && tma_store && !c.paired()) {
-        return false;
-    }
-    if (c.a.dtype == DType::F8E4M3 && !holds_parts()) {
         return false;
     }
     // Operands of 32 bits beside the sums of such a wide tile would spill.
@@ -105,8 +109,10 @@ bool WgmmaTile::takes(const Contraction& c, int64_t steps, int splits, bool tma_
 }
 
 bool WgmmaTile::holds_parts() const {
-    bool narrow = resident > 0 ? bn <= 64 : bn <= 192;
-    return narrow && blocks == 1 && !ping_pong;
+    if (ping_pong) {
+        return persistent && blocks * bn <= 256;
+    }
+    return blocks == 1 && bn <= (resident > 0 ? 64 : 192);
 }
 
 std::span<const int> wgmma_splits() {
@@ -146,8 +152,9 @@ double promotion_us(const WgmmaTile& t, const Contraction& c, const Arch& arch) 
     if (c.a.dtype != DType::F8E4M3) {
         return 0;
     }
-    double clocks = t.bn / 2.0 + end_clocks;
-    return (t.groups > 1 || t.bn <= 64 ? beside_others : 1.0) * clocks / (arch.clock_ghz * 1e3);
+    // Alternating warpgroups wait for operands about half of this time.
+    double share = t.ping_pong ? 0.5 : t.groups > 1 || t.bn <= 64 ? beside_others : 1.0;
+    return share * t.blocks * (t.bn / 2.0 + end_clocks) / (arch.clock_ghz * 1e3);
 }
 
 /// Instructions per result, in addition to the multiplication: those of no map, and all.
@@ -309,10 +316,12 @@ void add_tile_text(Program& p, const StoreText& text, bool early, bool promoted,
 void add_persistent_text(Program& p, const WgmmaTile& t, const Contraction& c,
                          Deviations deviations, bool conv) {
     PersistentEpilogue s = persistent_epilogue(c);
-    p.defines += str("#define PAIRED ", c.paired() ? 1 : 0, "\n#define TAIL ", t.tail() > 0 ? 1 : 0,
+    p.defines += str("#define PAIRED ", c.paired() ? 1 : 0, "\n#define TAIL ",
+                     t.tail(c) > 0 ? 1 : 0, "\n#define BYTES ", bit_width(c.out.dtype) == 8 ? 1 : 0,
                      "\n#define FULL ", s.full >= 0 ? 1 : 0, "\n#define REPEATED ",
                      repeats(t, c, s.full, deviations, conv), "\n");
     p.body += str(device_file("contract"), persistent_text(c, s), device_file("wgmma_core"),
+                  c.a.dtype == DType::F8E4M3 ? device_file("promoted_sums") : "",
                   deviations == Deviations::Merged ? device_file("row_factor") : "");
 }
 

@@ -21,7 +21,7 @@ struct WgmmaTile {
     /// tiles.
     double beside_model = 1;
     double in_turn = 1;
-    /// TMA stores results of 16 bits (gemm_wgmma_persistent.cuh); with ping_pong.
+    /// TMA stores results of 8 or 16 bits (gemm_wgmma_persistent.cuh); with ping_pong.
     bool persistent = false;
     bool early = false; // reads the epilogue's operands before the main loop
     bool apart = false; // the finished tile has shared memory of its own
@@ -31,8 +31,8 @@ struct WgmmaTile {
     int threads() const { return 128 * groups + (resident > 0 ? 32 : 128); }
     /// Columns that a warp of gemm_wgmma_pp.cuh stores at a time.
     int wide() const { return bn % 64 == 0 ? 64 : bn % 48 == 0 ? 48 : 32; }
-    /// Columns of the last panel, if it is narrower than 64.
-    int tail() const { return bn % 64; }
+    /// Columns of the last panel of results, if it is narrower than 128 bytes.
+    int tail(const Contraction& c) const;
     int64_t shared_bytes() const {
         int64_t pipeline = pipeline_bytes();
         int64_t bars = int64_t{16} * stages;

@@ -218,7 +218,7 @@ void add_panel_maps(Args& args, const WgmmaTile& t, const Contraction& c, size_t
     m.dtype = o.dtype;
     m.rank = 4;
     m.sizes[0] = static_cast<uint64_t>(c.n());
-    m.box = {64, 1, 1, 1, 1};
+    m.box = {static_cast<uint32_t>(slab_elements(o.dtype)), 1, 1, 1, 1};
     for (size_t i = 0; i < 3; ++i) {
         m.sizes[i + 1] = static_cast<uint64_t>(p.out[i]);
         m.strides[i] = bytes_of_stride(o.dtype, strides[i], p.out[i], c.n());
@@ -227,8 +227,8 @@ void add_panel_maps(Args& args, const WgmmaTile& t, const Contraction& c, size_t
     m.sizes[4] = 1;
     m.strides[3] = 16;
     args.map(o, m);
-    if (t.tail() > 0) {
-        m.box[0] = static_cast<uint32_t>(t.tail());
+    if (t.tail(c) > 0) {
+        m.box[0] = static_cast<uint32_t>(t.tail(c));
         m.swizzle128 = false;
         args.map(o, m);
     }

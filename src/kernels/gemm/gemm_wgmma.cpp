@@ -125,8 +125,8 @@ void add_panel_maps(Args& args, const WgmmaTile& t, const Contraction& c, size_t
     int64_t results = c.n() / static_cast<int64_t>(c.epilogue.sums);
     TensorMap m = map_of(o, c.batch, c.batch.stored[v], c.rows, c.rows.stored[v], results, t.bm());
     args.map(o, m);
-    if (t.tail() > 0) {
-        m.box[0] = static_cast<uint32_t>(t.tail());
+    if (t.tail(c) > 0) {
+        m.box[0] = static_cast<uint32_t>(t.tail(c));
         m.swizzle128 = false;
         args.map(o, m);
     }
