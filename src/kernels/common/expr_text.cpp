@@ -80,7 +80,10 @@ std::string cast_to_float(const std::string& x, DType from, DType to, bool satur
 
 std::string cast_to_integer(const std::string& x, DType from, DType to) {
     std::string source = x;
-    if (is_float(from)) {
+    bool byte = bit_width(to) == 8 && is_float(from) && from != DType::F64;
+    if (byte) {
+        source = str(is_signed(to) ? "ingot_signed8(" : "ingot_unsigned8(", x, ")");
+    } else if (is_float(from)) {
         source =
             str(is_signed(to) ? "ingot_signed(" : "ingot_unsigned(", x, ", ", bit_width(to), ")");
     }
@@ -298,10 +301,13 @@ int instructions_of(const ExprInstr& c, bool quick) {
     case ExprOp::Min:
         return 3;
     case ExprOp::Cast:
-        return narrow_result(c.to) ? 2
-               : is_packed(c.to) || c.to == DType::F8E4M3 || c.to == DType::F8E5M2
-                   ? function_instructions
-                   : 1;
+        return narrow_result(c.to)                        ? 2
+               : c.to == DType::F8E4M3                    ? 8
+               : is_packed(c.to) || c.to == DType::F8E5M2 ? function_instructions
+               : !is_float(c.to) && bit_width(c.to) == 8  ? 6
+                                                          : 1;
+    case ExprOp::Round:
+        return 2;
     case ExprOp::Abs:
     case ExprOp::Select:
         return 1;

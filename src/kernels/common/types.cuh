@@ -57,7 +57,13 @@ DEVICE float f8_widen(u8 b) {
            __uint_as_float((u32)(254 - bias) << 23);
 }
 DEVICE u8 f8e4m3_of(float x) {
+#if !defined(INGOT_EMULATED) && __CUDA_ARCH__ >= 890
+    u16 two; // the upper half is 0
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0,%1,%2;" : "=h"(two) : "f"(0.0f), "f"(x));
+    return (u8)two;
+#else
     return f8_round<4, 3>(x, 0x7eu, 0x7fu, true);
+#endif
 }
 DEVICE u8 f8e5m2_of(float x) {
     bool infinite = (__float_as_uint(x) & 0x7fffffffu) == 0x7f800000u;

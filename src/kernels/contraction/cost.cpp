@@ -27,6 +27,16 @@ double tile_cost_us(const TileWork& w, const Arch& arch) {
     return launch_us + rounds * w.block_us + std::max({depth, l2, dram});
 }
 
+double epilogue_of_bytes_us(const Contraction& c, const Arch& arch) {
+    if (bit_width(c.a.dtype) != 8 || !arch.has_wgmma()) {
+        return 0;
+    }
+    constexpr double lanes = 128, measured = 6; // instructions
+    auto results = static_cast<double>(c.batches() * c.m() * c.n());
+    double each = std::max(0.0, value_instructions(c.epilogue) - measured);
+    return results * each / (lanes * arch.sms * arch.clock_ghz * 1e3);
+}
+
 double traffic_bytes(const Contraction& c) {
     auto m = static_cast<double>(c.m());
     auto n = static_cast<double>(c.n());

@@ -18,6 +18,9 @@ struct TileWork {
     double dram_bytes = 0; // each byte once
 };
 double tile_cost_us(const TileWork& w, const Arch& arch);
+/// The instructions of a product of bytes behind its sums, where they hide no loads: those of
+/// others are part of what was measured.
+double epilogue_of_bytes_us(const Contraction& c, const Arch& arch);
 /// Bytes of operands and result, each once.
 double traffic_bytes(const Contraction& c);
 /// Bytes of the epilogue's operands.

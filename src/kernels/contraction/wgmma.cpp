@@ -220,10 +220,14 @@ BlockTime block_time(const WgmmaTile& t, const Contraction& c, const Arch& arch)
     // Four warps store it instead of eight, in panels.
     double slower = t.ping_pong ? 3.2 : 1;
     // Each scheduler has one warp; the numbers of wider blocks were measured with such functions.
-    double functions = t.groups > 1 ? 0
-                                    : t.bm() * t.bn / 128.0 *
-                                          (epilogue_instructions(f) - plain_instructions) /
-                                          (arch.clock_ghz * 1e3);
+    // Products of bytes are scaled, and often stored as bytes.
+    bool bytes = bit_width(c.a.dtype) == 8;
+    double functions = t.groups > 1 && !bytes
+                           ? 0
+                           : t.bm() * t.bn / 128.0 *
+                                 ((bytes ? value_instructions(f) : epilogue_instructions(f)) -
+                                  plain_instructions) /
+                                 (arch.clock_ghz * 1e3);
     return {t.groups == 1 ? 0.6 : 1.3, slower * per_area * area + functions};
 }
 

@@ -2,6 +2,7 @@
 // conv, with its epilogue map: channels innermost on both sides, for any number of spatial axes.
 #include "base/error.h"
 #include "kernels/common/expr_text.h"
+#include "kernels/contraction/cost.h"
 #include "kernels/contraction/simt.h"
 #include "kernels/conv/algorithms.h"
 #include "kernels/gemm/gemm.h"
@@ -171,6 +172,7 @@ void add_mma(std::vector<Tactic>& out, const ConvShape& given, const Problem& p)
             double us = 1.1 * slow *
                         mma_cost_us(t, {c.batches(), c.m(), c.n(), c.k()}, split, s.x.dtype,
                                     bytes_moved(s, c), p.arch);
+            us += epilogue_of_bytes_us(c, p.arch);
             out.push_back(make_tactic(ConvMma{{t.bm, t.bn, split}}, us));
         }
     }

@@ -64,6 +64,7 @@ void add_mma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch&
             double us = slow * mma_cost_us(t, {c.batches(), c.m(), c.n(), c.k()}, s, c.a.dtype,
                                            traffic_bytes(c), arch);
             us = arch.has_wgmma() ? std::max(least_us, us - beside_wgmma_us) : us;
+            us += epilogue_of_bytes_us(c, arch);
             out.push_back(make_tactic(GemmMma{{t.bm, t.bn, s}}, us));
         }
     }
