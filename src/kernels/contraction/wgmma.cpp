@@ -331,26 +331,17 @@ void add_persistent_text(Program& p, const WgmmaTile& t, const Contraction& c,
 
 /// The instruction's types, for wgmma.cuh.
 std::string type_defines(DType a, DType b) {
-    auto name = [](DType t) {
-        switch (t) {
-        case DType::F16:
-            return "f16";
-        case DType::BF16:
-            return "bf16";
-        case DType::F32:
-            return "tf32";
-        case DType::F8E4M3:
-            return "e4m3";
-        default:
-            return t == DType::U8 ? "u8" : "s8";
-        }
+    auto name = [](DType t) -> std::string_view {
+        return t == DType::F32      ? "tf32"
+               : t == DType::F8E4M3 ? "e4m3"
+               : t == DType::I8     ? "s8"
+                                    : ingot::name(t);
     };
-    std::string more = a == DType::F32      ? "#define WGMMA_TF32\n"
-                       : a == DType::F8E4M3 ? "#define WGMMA_F8\n"
-                       : is_float(a)
-                           ? ""
-                           : str("#define WGMMA_WHOLE\n#define WGMMA_TYPE_B \"", name(b), "\"\n");
-    return str("#define WGMMA_TYPE \"", name(a), "\"\n", more);
+    std::string_view more = a == DType::F32      ? "#define WGMMA_TF32\n"
+                            : a == DType::F8E4M3 ? "#define WGMMA_F8\n"
+                                                 : "";
+    std::string whole = str("#define WGMMA_WHOLE\n#define WGMMA_TYPE_B \"", name(b), "\"\n");
+    return str("#define WGMMA_TYPE \"", name(a), "\"\n", is_float(a) ? more : whole);
 }
 
 /// With a block an SM at most, deep products take an SM's whole shared memory: two blocks never
