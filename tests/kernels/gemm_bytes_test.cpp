@@ -171,7 +171,8 @@ TEST(GemmBytes, DequantisedInTheEpilogue) {
         std::vector<std::string> names = sweep(dequantised({70, 80, 144}, t));
         EXPECT_TRUE(ran(names, "wgmma_64x64") && ran(names, "wgmma_128x128_s1"));
         EXPECT_TRUE(ran(names, "wgmma_128x128_turns"));
-        EXPECT_EQ(ran(names, "wgmma_128x192_turns"), is_integer(t.a)); // sums take all registers
+        // Sums take all registers.
+        EXPECT_EQ(ran(names, "wgmma_128x192_turns"), is_integer(t.a) && bit_width(t.stored) == 16);
     }
     FamilyOptions options;
     for (const char* tactic : staying) {
@@ -182,6 +183,9 @@ TEST(GemmBytes, DequantisedInTheEpilogue) {
         }
         // Panels of 128 columns, and narrower last ones.
         for (DType stored : {DType::I8, DType::F8E4M3}) {
+            if (options.tactic == staying[2]) {
+                continue;
+            }
             Graph g = dequantised({300, 400, 336}, {.stored = stored});
             EXPECT_TRUE(expect_family(g, options).tactic.starts_with(tactic));
         }

@@ -87,7 +87,8 @@ bool WgmmaTile::takes(const Contraction& c, int64_t steps, int splits, bool tma_
     if (persistent) {
         // A result of two sums takes whole panels, two matrices at a time.
         bool whole = !c.paired() || (bn % 128 == 0 && blocks * bn < 384);
-        return tma_store && whole && splits == 1;
+        bool spills = bit_width(c.out.dtype) == 8 && bn > 160; // lanes exchange results
+        return tma_store && whole && !spills && splits == 1;
     }
     if (ping_pong && tma_store && !c.paired()) {
         return false;
@@ -180,10 +181,11 @@ int repeats(const WgmmaTile& t, const Contraction& c, int full, Deviations devia
     int64_t sums = int64_t{t.blocks} * t.bn / 2; // of a thread
     int64_t results = sums / static_cast<int64_t>(c.epilogue.sums);
     bool many = sums >= 192;
-    if (c.moments || (many && factors)) {
+    if (c.moments || (many && factors) || c.out.dtype == DType::F8E4M3) {
         return 0;
     }
-    bool crowded = many && full >= 0 && (conv || c.epilogue.operands.size() > 2);
+    bool crowded = bit_width(c.out.dtype) == 8 ||
+                   (many && full >= 0 && (conv || c.epilogue.operands.size() > 2));
     if (!crowded && results * each <= most) {
         return 2;
     }
@@ -378,7 +380,7 @@ int64_t words_of_row(const Contraction& c) {
 /// followed by scales of 32 bits.
 bool reads_bytes_early(const WgmmaTile& t, const Contraction& c) {
     constexpr int64_t most_words = 168;
-    int64_t words = t.bn / 2 * (c.a.dtype == DType::F8E4M3 ? 2 : 1);
+    int64_t words = c.a.dtype == DType::F8E4M3 ? t.bn : t.bn / 2;
     for (size_t i = 0; i < c.epilogue.operands.size(); ++i) {
         int64_t each = bit_width(c.epilogue.operands[i].dtype) / 4;
         words += each * (stands(c, i) ? 1 : rows_of_thread(t));
