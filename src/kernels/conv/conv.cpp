@@ -5,6 +5,7 @@
 #include "kernels/contraction/cost.h"
 #include "kernels/contraction/simt.h"
 #include "kernels/conv/algorithms.h"
+#include "kernels/conv/conv_halo.h"
 #include "kernels/gemm/gemm.h"
 #include "ops/ops.h"
 
@@ -205,6 +206,7 @@ std::vector<Tactic> tactics(const Problem& p) {
     } else if (s.out.view.count() > 0) {
         if (!p.batch_invariant) {
             add_wgmma_conv(all, s, p.arch, p.tf32);
+            add_halo_conv(all, s, p.arch);
             add_stem_conv(all, s, p.arch);
         }
         add_mma(all, s, p);
@@ -281,6 +283,9 @@ Emitted emit(const Problem& p, const Tactic& t) {
     }
     if (const auto* wgmma = t.as<ConvWgmma>()) {
         return emit_wgmma_conv(s, p.arch, *wgmma, t.variant);
+    }
+    if (const auto* halo = t.as<ConvHalo>()) {
+        return emit_halo_conv(s, p.arch, *halo, t.variant);
     }
     if (const auto* depthwise = t.as<ConvDepthwise>()) {
         return emit_depthwise(s, *depthwise);

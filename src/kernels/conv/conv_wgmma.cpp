@@ -4,14 +4,13 @@
 #include "kernels/contraction/cost.h"
 #include "kernels/contraction/persistent.h"
 #include "kernels/conv/algorithms.h"
+#include "kernels/conv/patch_maps.h"
 
 #include <optional>
 
 namespace ingot::kernels {
 
 namespace {
-
-using Sizes = std::array<int64_t, 3>; // width, height, images
 
 /// `struct Patch` of wgmma_core.cuh.
 struct PatchArg {
@@ -91,11 +90,6 @@ bool runs(const ConvShape& s, const Arch& arch, bool tf32) {
            w.dilation[1] * w.kernel[1] < 1000 && w.dilation[2] * w.kernel[2] < 1000;
 }
 
-/// A stride in bytes that TMA accepts, also for an axis of size 1 without one.
-uint64_t bytes_of_stride(DType type, int64_t stride, int64_t size, int64_t otherwise) {
-    return static_cast<uint64_t>((size > 1 ? stride : otherwise) * bit_width(type) / 8);
-}
-
 TensorMap input_map(const ConvShape& s, const PatchArg& p) {
     const WindowArg& w = s.window;
     DType type = s.x.dtype;
@@ -123,18 +117,6 @@ TensorMap input_map(const ConvShape& s, const PatchArg& p) {
                  bytes_of_stride(type, w.step_n, s.images, channels), 16};
     m.box = {m.box[0], static_cast<uint32_t>(p.size[0]), static_cast<uint32_t>(p.size[1]),
              static_cast<uint32_t>(p.size[2]), 1};
-    return m;
-}
-
-TensorMap weight_map(const ConvShape& s, int bn) {
-    const WindowArg& w = s.window;
-    TensorMap m = wgmma_map(s.w.dtype, 4);
-    m.sizes = {static_cast<uint64_t>(w.channels), static_cast<uint64_t>(s.taps()),
-               static_cast<uint64_t>(s.results), 1, 1};
-    uint64_t row =
-        bytes_of_stride(s.w.dtype, s.w.view.strides[0], s.results, s.taps() * w.channels);
-    m.strides = {bytes_of_stride(s.w.dtype, s.tap_step, s.taps(), w.channels), row, row, 16};
-    m.box[2] = static_cast<uint32_t>(bn);
     return m;
 }
 
@@ -174,41 +156,6 @@ ConvShape runs_as_channels(const ConvShape& s) {
     return v;
 }
 
-/// Strides of stored view v along width, height and images of `out`; nullopt where these are no
-/// axes of it.
-std::optional<Sizes> strides_along(const Contraction& c, size_t v, const Sizes& out) {
-    const Shape& stored = c.rows.stored[v];
-    auto offset = [&](int64_t index) {
-        int64_t sum = 0;
-        for (auto i = stored.size(); i-- > 0;) {
-            sum += index % c.rows.sizes[i] * stored[i];
-            index /= c.rows.sizes[i];
-        }
-        return sum;
-    };
-    Sizes strides{};
-    int64_t step = 1;
-    int64_t last = 0;
-    for (size_t i = 0; i < 3; ++i) {
-        strides[i] = out[i] > 1 ? offset(step) : 0;
-        for (int64_t k = 2; k < out[i]; ++k) {
-            if (offset(k * step) != k * strides[i]) {
-                return std::nullopt;
-            }
-        }
-        last += (out[i] - 1) * strides[i];
-        step *= out[i];
-    }
-    return last == offset(step - 1) ? std::optional(strides) : std::nullopt;
-}
-
-/// Whether TMA can store patches of results, and load the full operand.
-bool can_store_by_tma(const Contraction& c, const Sizes& out) {
-    PersistentEpilogue s = persistent_epilogue(c);
-    return s.possible && c.batches() == 1 && strides_along(c, 0, out) &&
-           strides_along(c, static_cast<size_t>(s.full) + 1, out);
-}
-
 /// Maps for panels of patches of stored view v, and for the last panel if it is narrower.
 void add_panel_maps(Args& args, const WgmmaTile& t, const Contraction& c, size_t v,
                     const PatchArg& p) {
@@ -232,14 +179,6 @@ void add_panel_maps(Args& args, const WgmmaTile& t, const Contraction& c, size_t
         m.swizzle128 = false;
         args.map(o, m);
     }
-}
-
-double bytes_moved(const ConvShape& s) {
-    double bytes = operand_bytes(s.epilogue);
-    for (const Operand* o : {&s.x, &s.w, &s.out}) {
-        bytes += static_cast<double>(o->view.count()) * bit_width(o->dtype) / 8;
-    }
-    return bytes;
 }
 
 } // namespace

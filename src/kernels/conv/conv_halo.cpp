@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host side of conv_halo.cuh.
+#include "kernels/conv/conv_halo.h"
+
+#include "kernels/common/expr_text.h"
+#include "kernels/contraction/persistent.h"
+#include "kernels/contraction/store_text.h"
+#include "kernels/contraction/wgmma.h"
+#include "kernels/conv/patch_maps.h"
+
+#include <algorithm>
+
+namespace ingot::kernels {
+
+namespace {
+
+constexpr int64_t side = 8; // results across and down in a tile
+constexpr int64_t line = 128;
+constexpr int64_t most_slots = 8;
+
+/// `struct Halo` of conv_halo.cuh.
+struct HaloArg {
+    int32_t across, down, tiles, columns, kernel_w, kernel_h, dilation_w, dilation_h, low_w, low_h,
+        slabs, width, lines, results, slot_at, panel_at, bar_at, w_constant, backwards;
+};
+
+struct Halo {
+    int64_t columns = 64; // of a tile
+    int64_t width = 0, height = 0, slabs = 0;
+    int64_t across = 0, down = 0, tiles = 0, column_tiles = 0;
+    int64_t weight_bytes = 0, slots = 0;
+
+    int64_t groups() const { return columns == 64 ? 3 : 2; }
+    int64_t slot_bytes() const { return slabs * round_up(width * height * line, 1024); }
+    int64_t panel_bytes() const { return groups() * 64 * columns * 2; }
+    int64_t bars(int64_t n) const { return 8 * (1 + 2 * n + 5 * groups()); }
+    int64_t shared(int64_t n) const {
+        return weight_bytes + n * slot_bytes() + panel_bytes() + bars(n);
+    }
+    int64_t blocks(const Arch& arch) const {
+        return column_tiles * std::min(tiles, arch.sms / column_tiles);
+    }
+};
+
+Halo halo_of(const ConvShape& s, int64_t columns, const Arch& arch) {
+    const WindowArg& w = s.window;
+    Halo h;
+    h.columns = columns;
+    h.width = side + (w.kernel[2] - 1) * w.dilation[2];
+    h.height = side + (w.kernel[1] - 1) * w.dilation[1];
+    h.slabs = div_up(w.channels, slab_elements(s.x.dtype));
+    h.across = div_up(w.out[2], side);
+    h.down = div_up(w.out[1], side);
+    h.tiles = h.across * h.down * s.images;
+    h.column_tiles = div_up(s.results, columns);
+    h.weight_bytes = s.taps() * h.slabs * columns * line;
+    h.slots = std::clamp<int64_t>((arch.shared_per_block - h.shared(0)) / (h.slot_bytes() + 16), 0,
+                                  most_slots);
+    return h;
+}
+
+bool runs(const ConvShape& s, const Arch& arch) {
+    const WindowArg& w = s.window;
+    int64_t chunk = chunk_elements(s.x.dtype);
+    auto chunked = [chunk](int64_t v) { return v % chunk == 0 && v >= 0; };
+    bool flat = w.in[0] == 1 && w.kernel[0] == 1 && w.low[0] == 0 && w.out[0] == 1;
+    bool plain = s.groups == 1 && w.stride[1] == 1 && w.stride[2] == 1 && s.taps() > 1;
+    // Products of a half of a slab are better than none of it: the others need fewer bytes.
+    bool filled = 2 * w.channels >= slab_elements(s.x.dtype);
+    bool layout = w.step_c == 1 && chunked(w.step_n) && chunked(w.step[1]) && chunked(w.step[2]) &&
+                  chunked(s.x.view.offset) && chunked(s.w.view.offset) &&
+                  chunked(s.w.view.strides[0]) && chunked(s.tap_step) && s.w.view.strides[1] == 1 &&
+                  w.channels % chunk == 0;
+    return arch.has_wgmma() && wgmma_types(s.x.dtype, s.w.dtype, false) && flat && plain &&
+           filled && layout;
+}
+
+bool fits(const Halo& h, const Arch& arch) {
+    constexpr int64_t most_box = 256;
+    constexpr int64_t most_tiles = int64_t{1} << 28;
+    return h.slots >= 2 && h.width <= most_box && h.height <= most_box && h.tiles < most_tiles &&
+           h.column_tiles <= arch.sms;
+}
+
+/// By the law of the other convolutions by wgmma; not yet measured.
+double halo_us(const ConvShape& s, const Halo& h, const Contraction& c, const Arch& arch) {
+    constexpr double launch = 0.7;
+    constexpr double l2_bytes_per_clock = 40; // of an SM, in boxes of few lines
+    constexpr double product_clocks = 40;     // of 64 x 64 x 16; 32 by the tensor cores alone
+    double clock = arch.clock_ghz * 1e3;
+    auto each = static_cast<double>(div_up(h.tiles, h.blocks(arch) / h.column_tiles));
+    double products = static_cast<double>(s.taps() * h.slabs * 4) * product_clocks *
+                      static_cast<double>(h.columns) / 64;
+    double end = static_cast<double>(h.columns) / 2 * (8.0 + value_instructions(c.epilogue)) * 4;
+    double loads = static_cast<double>(h.slot_bytes()) / l2_bytes_per_clock;
+    // The first tile waits for all weights; warpgroups that store leave the tensor cores to others.
+    double start = static_cast<double>(h.weight_bytes) / l2_bytes_per_clock + 1500;
+    double tile = std::max({products, loads, (products + end) / static_cast<double>(h.groups())});
+    double dram = bytes_moved(s) / (arch.dram_gbs * 0.8e3);
+    return launch + std::max((start + each * tile + end + 800) / clock, start / clock + dram);
+}
+
+TensorMap input_map(const ConvShape& s, const Halo& h) {
+    const WindowArg& w = s.window;
+    TensorMap m = wgmma_map(s.x.dtype, 4);
+    auto size = [](int64_t v) { return static_cast<uint64_t>(v); };
+    m.sizes = {size(w.channels), size(w.in[2]), size(w.in[1]), size(s.images), 1};
+    m.strides = {bytes_of_stride(s.x.dtype, w.step[2], w.in[2], w.channels),
+                 bytes_of_stride(s.x.dtype, w.step[1], w.in[1], w.channels),
+                 bytes_of_stride(s.x.dtype, w.step_n, s.images, w.channels), 16};
+    m.box = {m.box[0], static_cast<uint32_t>(h.width), static_cast<uint32_t>(h.height), 1, 1};
+    return m;
+}
+
+/// A map for panels of two rows of stored view v.
+TensorMap panel_map(const Contraction& c, const Operand& o, size_t v, const Sizes& out) {
+    Sizes strides = *strides_along(c, v, out);
+    TensorMap m;
+    m.dtype = o.dtype;
+    m.rank = 4;
+    m.sizes[0] = static_cast<uint64_t>(c.n());
+    m.box = {64, static_cast<uint32_t>(side), 2, 1, 1};
+    for (size_t i = 0; i < 3; ++i) {
+        m.sizes[i + 1] = static_cast<uint64_t>(out[i]);
+        m.strides[i] = bytes_of_stride(o.dtype, strides[i], out[i], c.n());
+    }
+    m.sizes[4] = 1;
+    m.strides[3] = 16;
+    return m;
+}
+
+Sizes sizes_out(const ConvShape& s) {
+    return {s.window.out[2], s.window.out[1], s.images};
+}
+
+HaloArg argument(const ConvShape& s, const Halo& h) {
+    const WindowArg& w = s.window;
+    auto narrow = [](int64_t v) { return static_cast<int32_t>(v); };
+    int64_t panels = h.weight_bytes + h.slots * h.slot_bytes();
+    return {narrow(h.across),
+            narrow(h.down),
+            narrow(h.tiles),
+            narrow(h.column_tiles),
+            narrow(w.kernel[2]),
+            narrow(w.kernel[1]),
+            narrow(w.dilation[2]),
+            narrow(w.dilation[1]),
+            narrow(w.low[2]),
+            narrow(w.low[1]),
+            narrow(h.slabs),
+            narrow(h.width),
+            narrow(h.width * h.height),
+            narrow(s.results),
+            narrow(h.weight_bytes),
+            narrow(panels),
+            narrow(panels + h.panel_bytes()),
+            s.w_constant ? 1 : 0,
+            s.backwards ? 1 : 0};
+}
+
+} // namespace
+
+void add_halo_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& arch) {
+    if (s.out.view.count() == 0 || !runs(s, arch)) {
+        return;
+    }
+    Contraction c = window_contraction(s);
+    if (c.paired() || !can_store_by_tma(c, sizes_out(s))) {
+        return;
+    }
+    for (int columns : {64, 128}) {
+        Halo h = halo_of(s, columns, arch);
+        if ((columns == 64 || s.results > 64) && fits(h, arch)) {
+            out.push_back(make_tactic(ConvHalo{columns}, halo_us(s, h, c, arch)));
+        }
+    }
+}
+
+Emitted emit_halo_conv(const ConvShape& s, const Arch& arch, const ConvHalo& parameters,
+                       int variant) {
+    Contraction c = generalised(window_contraction(s), variant & variant_rows);
+    PersistentEpilogue e = persistent_epilogue(c);
+    Halo h = halo_of(s, parameters.columns, arch);
+    Launch l;
+    l.program.uses = {"types", "math"};
+    l.program.defines =
+        str("#define WGMMA_TYPE \"", s.x.dtype == DType::F16 ? "f16" : "bf16", "\"\n#define BN ",
+            h.columns, "\n#define NC ", h.groups(), "\n#define SLOTS ", h.slots, "\n#define FULL ",
+            e.full >= 0 ? 1 : 0, "\n", store_text(c, store_width(c)).defines);
+    l.program.body = str(device_file("wgmma"), persistent_text(c, e));
+    l.program.family = "conv_halo";
+    l.entry = "conv_halo";
+    l.grid = {h.blocks(arch), 1, 1};
+    l.block = static_cast<int>(h.groups() * 128 + 32);
+    l.shared = h.shared(h.slots);
+    l.args.map(s.x, input_map(s, h));
+    l.args.map(s.w, weight_map(s, static_cast<int>(h.columns)));
+    l.args.map(s.out, panel_map(c, c.out, 0, sizes_out(s)));
+    if (e.full >= 0) {
+        const Operand& full = c.epilogue.operands[static_cast<size_t>(e.full)];
+        l.args.map(full, panel_map(c, full, static_cast<size_t>(e.full) + 1, sizes_out(s)));
+    }
+    l.args.value(argument(s, h));
+    add_operands(l.args, c);
+    Emitted emitted;
+    emitted.launches.push_back(std::move(l));
+    return emitted;
+}
+
+} // namespace ingot::kernels

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Persistent convolution by wgmma for windows without steps between them: a block keeps the weights
+// of BN results in shared memory, and TMA fetches the inputs under a tile of 8 x 8 results once,
+// its halo included, into one of SLOTS. A pixel of a slab of 64 channels is a line of 128 bytes,
+// so a kernel position is the same memory from another line on: 8 results of a row are 8 adjacent
+// lines, and their rows are `width` lines apart. The swizzle goes by address, as TMA wrote it.
+//
+// NC warpgroups have tiles in turn: one multiplies while others store. Each warp stores two rows of
+// a tile by TMA, out of a panel of 64 columns of its own. With FULL an operand of the epilogue has
+// the shape of the result: TMA loads it into the panel beside the multiplication.
+// Traffic: the input once and its halos from L2, the weights once for each block, the result once.
+struct Halo {
+    i32 across, down, tiles, columns;                     // tiles; of BN results
+    i32 kernel_w, kernel_h, dilation_w, dilation_h;       // of windows
+    i32 low_w, low_h;                                     // padding
+    i32 slabs, width, lines, results;                     // of channels; of a slab; of all tiles
+    i32 slot_at, panel_at, bar_at, w_constant, backwards; // in shared memory; ...
+};
+constexpr int panels = BN / 64, panel_bytes = 16 * 128; // of a warp
+
+/// Where a tile begins.
+struct Corner {
+    int x, y, image;
+    DEVICE Corner(int t, const Halo& h) {
+        if (h.backwards)
+            t = h.tiles - 1 - t;
+        int row = t / h.across;
+        x = (t - row * h.across) * 8;
+        image = row / h.down;
+        y = (row - image * h.down) * 8;
+    }
+};
+
+struct Barriers {
+    u32 weights;
+    DEVICE u32 full(int slot) const { return weights + 8 + slot * 8; }
+    DEVICE u32 empty(int slot) const { return full(SLOTS + slot); }
+    DEVICE u32 turn(int group) const { return empty(SLOTS + group); }
+    DEVICE u32 ready(int warp) const { return turn(NC + warp); }
+    DEVICE void init() const {
+        mbar_init(weights, 1);
+        for (int i = 0; i < SLOTS; i++) {
+            mbar_init(full(i), 1);
+            mbar_init(empty(i), 4);
+        }
+        for (int i = 0; i < NC; i++)
+            mbar_init(turn(i), 4);
+        for (int i = 0; i < 4 * NC; i++)
+            mbar_init(ready(i), 1);
+        mbar_init_fence();
+    }
+};
+
+/// A block makes BN results from `column` on of the tiles first, first + step, ...
+struct Walk {
+    int column, first, step;
+    DEVICE Walk(const Halo& h) {
+        int c = (int)blockIdx.x % h.columns;
+        column = c * BN;
+        first = (int)blockIdx.x / h.columns;
+        step = (int)gridDim.x / h.columns;
+    }
+};
+
+/// Bytes of a slab's lines in a slot.
+DEVICE int slab_bytes(const Halo& h) {
+    return (h.lines * 128 + 1023) / 1024 * 1024;
+}
+
+/// One thread loads the weights, then slot after slot.
+DEVICE void load(u32 memory, Barriers bars, const Walk& walk, const TensorMap* map_x,
+                 const TensorMap* map_w, const Halo& h) {
+    prefetch_map(map_w);
+    prefetch_map(map_x);
+    if (!h.w_constant)
+        grid_wait();
+    int taps = h.kernel_w * h.kernel_h;
+    mbar_expect(bars.weights, taps * h.slabs * BN * 128);
+    u32 to = memory;
+#pragma unroll 1
+    for (int tap = 0; tap < taps; tap++)
+#pragma unroll 1
+        for (int s = 0; s < h.slabs; s++, to += BN * 128)
+            tma_load4(to, map_w, s * 64, tap, walk.column, 0, bars.weights);
+    grid_wait();
+    int slot = 0, each = slab_bytes(h);
+    u32 phase = 1; // all slots are empty
+#pragma unroll 1
+    for (int t = walk.first; t < h.tiles; t += walk.step) {
+        Corner at(t, h);
+        mbar_wait(bars.empty(slot), phase);
+        mbar_expect(bars.full(slot), h.slabs * h.lines * 128);
+        to = memory + h.slot_at + slot * h.slabs * each;
+#pragma unroll 1
+        for (int s = 0; s < h.slabs; s++, to += each)
+            tma_load4(to, map_x, s * 64, at.x - h.low_w, at.y - h.low_h, at.image, bars.full(slot));
+        if (++slot == SLOTS) {
+            slot = 0;
+            phase ^= 1;
+        }
+    }
+}
+
+/// The sums of a tile, from the weights at `weights` and the lines at `lines`.
+DEVICE void multiply(float* sums, u32 weights, u32 lines, const Halo& h) {
+    u64 a = wgmma_desc(lines) + ((u64)(h.width * 8) << 32) - ((u64)64 << 32);
+    u64 b = wgmma_desc(weights);
+    int each = slab_bytes(h) / 16, started = 0;
+    wgmma_fence();
+#pragma unroll 1
+    for (int y = 0; y < h.kernel_h; y++)
+#pragma unroll 1
+        for (int x = 0; x < h.kernel_w; x++) {
+            u64 at = a + (u64)((y * h.dilation_h * h.width + x * h.dilation_w) * 8);
+#pragma unroll 1
+            for (int s = 0; s < h.slabs; s++) {
+#pragma unroll
+                for (int k = 0; k < 4; k++)
+                    wgmma<BN>(sums, at + k * 2, b + k * 2, started | k);
+                started = 1;
+                at += each;
+                b += BN * 8;
+            }
+        }
+    wgmma_commit();
+}
+
+/// A warp's 16 rows of a tile through the epilogue into its panels.
+DEVICE void finish(const float* sums, u32 panel, const Columns* columns, int lane EPI_PARAMS) {
+    // Rows 0..7 of 16, then the others, of 8 columns; the same of the next 8: as matrices come.
+    u32 line = panel + (lane & 15) * 128;
+#pragma unroll
+    for (int c = 0; c < BN / 16; c++) {
+        u32 at = line + c / 4 * panel_bytes + ((c % 4 * 2 + (lane >> 4)) ^ (lane & 7)) * 16;
+        u32 other[4] = {}, r[4];
+        if (FULL)
+            ldmatrix4(other, at);
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            r[j] = epilogue_pair(sums[c * 8 + j * 2], sums[c * 8 + j * 2 + 1],
+                                 columns[c * 2 + j / 2], other[j] EPI_PASS);
+        stmatrix4(at, r[0], r[1], r[2], r[3]);
+    }
+}
+
+#if FULL
+#define FULL_MAP , const __grid_constant__ TensorMap map_full
+#else
+#define FULL_MAP
+#endif
+KERNEL void __launch_bounds__(NC * 128 + 32, 1)
+    conv_halo(const __grid_constant__ TensorMap map_x, const __grid_constant__ TensorMap map_w,
+              const __grid_constant__ TensorMap map_out FULL_MAP,
+              const __grid_constant__ Halo h EPI_PARAMS) {
+    begin_kernel();
+    SHARED(memory);
+    u32 base = smem_addr(memory);
+    Barriers bars = {base + (u32)h.bar_at};
+    int tid = threadIdx.x, group = tid >> 7, lane = tid & 31;
+    if (tid == 0)
+        bars.init();
+    sync();
+    Walk walk(h);
+    if (group == NC) {
+        if (lane == 0)
+            load(base, bars, walk, &map_x, &map_w, h);
+        return;
+    }
+    int warp = tid >> 5, y = (warp & 3) * 2; // rows of a tile
+    u32 panel = base + h.panel_at + warp * panels * panel_bytes;
+    grid_wait();
+    Columns columns[BN / 8];
+#pragma unroll
+    for (int j = 0; j < BN / 8; j++) {
+        int n = walk.column + j * 8 + (lane & 3) * 2;
+        if (n < h.results)
+            read_columns(columns[j], n EPI_PASS);
+    }
+    mbar_wait(bars.weights, 0);
+    u32 round = 0; // of this warpgroup's tiles
+#pragma unroll 1
+    for (int t = walk.first + group * walk.step; t < h.tiles; t += NC * walk.step, round++) {
+        int i = (int)round * NC + group, slot = i % SLOTS; // of the block's tiles
+        Corner at(t, h);
+        if (lane == 0) {
+            bulk_wait_read<0>(); // the panels are free
+#if FULL
+            mbar_expect(bars.ready(warp), panels * panel_bytes);
+#pragma unroll 1
+            for (int p = 0; p < panels; p++)
+                tma_load4(panel + p * panel_bytes, &map_full, walk.column + p * 64, at.x, at.y + y,
+                          at.image, bars.ready(warp));
+#endif
+        }
+        // The tile before has been issued; so its slot, and all that came before, were full.
+        if (i > 0)
+            mbar_wait(bars.turn(group), (round - (group == 0 ? 1 : 0)) & 1);
+        mbar_wait(bars.full(slot), (u32)(i / SLOTS) & 1);
+        float sums[BN / 2];
+        multiply(sums, base, base + h.slot_at + slot * h.slabs * slab_bytes(h), h);
+        if (lane == 0)
+            mbar_arrive(bars.turn(group + 1 == NC ? 0 : group + 1));
+        if (t + NC * walk.step >= h.tiles)
+            end_main_loop();
+        wgmma_wait<0>();
+        if (lane == 0)
+            mbar_arrive(bars.empty(slot));
+        if (FULL)
+            mbar_wait(bars.ready(warp), round & 1);
+        sync_warp();
+        finish(sums, panel, columns, lane EPI_PASS);
+        async_fence();
+        sync_warp();
+        if (lane == 0) {
+#pragma unroll 1
+            for (int p = 0; p < panels; p++)
+                tma_store4(&map_out, walk.column + p * 64, at.x, at.y + y, at.image,
+                           panel + p * panel_bytes);
+            bulk_commit();
+        }
+    }
+    if (lane == 0)
+        bulk_wait_all();
+}
