@@ -105,24 +105,27 @@ DEVICE void load(u32 memory, Barriers bars, const Walk& walk, const TensorMap* m
 DEVICE void multiply(float* sums, u32 weights, u32 lines, const Halo& h) {
     u64 a = wgmma_desc(lines) + ((u64)(h.width * 8) << 32) - ((u64)64 << 32);
     u64 b = wgmma_desc(weights);
-    int each = slab_bytes(h) / 16, started = 0;
-    wgmma_fence();
+    int each = slab_bytes(h) / 16, right = h.dilation_w * 8, steps = h.kernel_w * h.slabs;
 #pragma unroll 1
-    for (int y = 0; y < h.kernel_h; y++)
+    for (int y = 0, started = 0; y < h.kernel_h; y++, a += h.dilation_h * h.width * 8) {
+        u64 column = a, at = a;
 #pragma unroll 1
-        for (int x = 0; x < h.kernel_w; x++) {
-            u64 at = a + (u64)((y * h.dilation_h * h.width + x * h.dilation_w) * 8);
-#pragma unroll 1
-            for (int s = 0; s < h.slabs; s++) {
+        for (int i = 0, s = 0; i < steps; i++) {
+            wgmma_fence();
 #pragma unroll
-                for (int k = 0; k < 4; k++)
-                    wgmma<BN>(sums, at + k * 2, b + k * 2, started | k);
-                started = 1;
-                at += each;
-                b += BN * 8;
+            for (int k = 0; k < 4; k++)
+                wgmma<BN>(sums, at + k * 2, b + k * 2, started | k);
+            wgmma_commit();
+            started = 1;
+            b += BN * 8;
+            at += each;
+            if (++s == h.slabs) { // the next kernel position
+                s = 0;
+                column += right;
+                at = column;
             }
         }
-    wgmma_commit();
+    }
 }
 
 /// A warp's 16 rows of a tile through the epilogue into its panels.
