@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv with inputs fetched once for all kernel positions.
+#include "base/text.h"
 #include "kernels/conv_graphs.h"
 #include "kernels/harness.h"
 
@@ -20,6 +21,22 @@ FamilyRun expect_halo(const Graph& g, const std::string& tactic, FamilyOptions o
     return run;
 }
 
+/// By both tiles; the texts of their programs.
+std::vector<std::string> expect_tiles(const Graph& g, const std::string& columns,
+                                      const FamilyOptions& options = {}) {
+    std::vector<std::string> texts;
+    for (const char* tile : {"square", "strip"}) {
+        texts.push_back(expect_halo(g, str("conv_halo_", tile, "_", columns), options).texts.at(0));
+    }
+    return texts;
+}
+
+bool contains(const std::vector<std::string>& texts, std::string_view what) {
+    return std::all_of(texts.begin(), texts.end(), [what](const std::string& text) {
+        return text.find(what) != std::string::npos;
+    });
+}
+
 bool has_halo(const ConvCase& c, int cc = 90) {
     std::vector<std::string> names = tactic_names(conv_graph(c), {.cc = cc});
     return std::any_of(names.begin(), names.end(),
@@ -27,19 +44,17 @@ bool has_halo(const ConvCase& c, int cc = 90) {
 }
 
 TEST(ConvHalo, EdgesOfImages) {
-    // Tiles of 8 x 8 reach beyond the results; several images; a residual by TMA or none.
+    // Tiles reach beyond the results; several images; a residual by TMA or none.
     ConvCase c{.x = "f16[3,64,11,13]", .w = "f16[64,64,3,3]"};
     FamilyOptions options;
     options.orders = channels_last;
-    EXPECT_NE(
-        expect_halo(with_residual(c), "conv_halo_64", options).texts.at(0).find("#define FULL 1"),
-        std::string::npos);
+    EXPECT_TRUE(contains(expect_tiles(with_residual(c), "64", options), "#define FULL 1"));
     options.orders = {};
     options.backwards = true;
     options.seed = 2;
-    expect_halo(conv_graph(c), "conv_halo_64", options);
+    EXPECT_TRUE(contains(expect_tiles(conv_graph(c), "64", options), "#define FULL 0"));
     c.x = "f16[2,64,1,3]"; // less than a window
-    expect_halo(conv_graph(c), "conv_halo_64");
+    expect_tiles(conv_graph(c), "64");
 }
 
 TEST(ConvHalo, SlabsAndPanelsThatAreNotFull) {
@@ -47,38 +62,42 @@ TEST(ConvHalo, SlabsAndPanelsThatAreNotFull) {
     ConvCase c{.x = "bf16[2,72,10,9]", .w = "bf16[88,72,3,2]", .dilations = {1, 2}};
     c.low = {2, 0};
     c.high = {0, 3};
-    expect_halo(with_residual(c), "conv_halo_64", {.orders = channels_last});
+    expect_tiles(with_residual(c), "64", {.orders = channels_last});
     c.x = "f16[1,32,9,8]";
     c.w = "f16[136,32,3,3]";
     c.dilations = {3, 1};
     c.low = {3, 1};
     c.high = {4, 2};
-    for (const char* tactic : {"conv_halo_64", "conv_halo_128"}) {
-        expect_halo(with_residual(c), tactic, {.orders = channels_last});
-    }
+    expect_tiles(with_residual(c), "64", {.orders = channels_last});
+    expect_tiles(with_residual(c), "128", {.orders = channels_last});
 }
 
 TEST(ConvHalo, WindowsOfOneRow) {
     ConvCase c{.x = "f16[2,40,9,12]", .w = "f16[24,40,1,5]", .low = {0, 2}, .high = {0, 2}};
-    expect_halo(conv_graph(c), "conv_halo_64");
+    expect_tiles(conv_graph(c), "64");
     c.w = "f16[24,40,7,1]";
     c.low = {3, 0};
     c.high = {3, 0};
-    expect_halo(conv_graph(c), "conv_halo_64");
+    expect_tiles(conv_graph(c), "64");
 }
 
 TEST(ConvHalo, MoreTilesThanSlots) {
     // 33 columns of tiles leave four blocks for each, which make ten tiles of every one.
     ConvCase c{.x = "f16[10,32,13,14]", .w = "f16[2112,32,1,2]", .low = {0, 1}, .high = {0, 0}};
-    FamilyRun run = expect_halo(with_residual(c), "conv_halo_64", {.orders = channels_last});
-    EXPECT_NE(run.texts.at(0).find("#define SLOTS 8"), std::string::npos);
+    EXPECT_TRUE(contains(expect_tiles(with_residual(c), "64", {.orders = channels_last}),
+                         "#define SLOTS 8"));
 }
 
 TEST(ConvHalo, FewSlots) {
     // Weights of 128 channels leave room for two halos; blocks make several tiles of each.
     ConvCase c{.x = "f16[6,128,9,9]", .w = "f16[1280,128,3,3]"};
-    FamilyRun run = expect_halo(conv_graph(c), "conv_halo_64");
-    EXPECT_NE(run.texts.at(0).find("#define SLOTS 2"), std::string::npos);
+    EXPECT_TRUE(contains(expect_tiles(conv_graph(c), "64"), "#define SLOTS 2"));
+    // Wide strips then leave room for two warpgroups, not three.
+    c = {.x = "f16[2,128,3,28]", .w = "f16[1280,128,3,3]"};
+    std::vector<std::string> texts =
+        expect_tiles(with_residual(c), "64", {.orders = channels_last});
+    EXPECT_NE(texts[0].find("#define NC 3"), std::string::npos);
+    EXPECT_NE(texts[1].find("#define NC 2"), std::string::npos);
 }
 
 TEST(ConvHalo, TakesWhatFits) {
@@ -98,12 +117,26 @@ TEST(ConvHalo, TakesWhatFits) {
                            .high = {30, 30}})); // halo
 }
 
+TEST(ConvHalo, StripsOfAtMost64Pixels) {
+    auto has_strip = [](const char* x) {
+        std::vector<std::string> names = tactic_names(conv_graph({.x = x, .w = "f16[64,64,3,3]"}));
+        return std::find(names.begin(), names.end(), "conv_halo_strip_64") != names.end();
+    };
+    EXPECT_TRUE(has_strip("f16[1,64,4,62]"));
+    EXPECT_FALSE(has_strip("f16[1,64,4,63]"));
+    FamilyOptions options;
+    options.orders = channels_last;
+    expect_halo(with_residual({.x = "f16[1,64,4,62]", .w = "f16[64,64,3,3]"}), "conv_halo_strip_64",
+                options);
+}
+
 TEST(ConvHalo, ChosenForManyPositionsOfFewChannels) {
     auto best = [](const char* x, const char* w) {
         return tactic_names(with_residual({.x = x, .w = w}), {.orders = channels_last})[0];
     };
-    EXPECT_EQ(best("f16[32,64,56,56]", "f16[64,64,3,3]"), "conv_halo_64");
-    EXPECT_NE(best("f16[1,64,7,7]", "f16[64,64,3,3]"), "conv_halo_64");
+    EXPECT_EQ(best("f16[32,64,56,56]", "f16[64,64,3,3]"), "conv_halo_square_64");
+    EXPECT_EQ(best("f16[32,128,28,28]", "f16[128,128,3,3]"), "conv_halo_strip_64");
+    EXPECT_FALSE(best("f16[1,64,7,7]", "f16[64,64,3,3]").starts_with("conv_halo"));
 }
 
 } // namespace

@@ -14,48 +14,75 @@ namespace ingot::kernels {
 
 namespace {
 
-constexpr int64_t side = 8; // results across and down in a tile
+constexpr std::string_view square_name = "square";
+constexpr std::string_view strip_name = "strip";
+constexpr int64_t side = 8; // of a square
+constexpr int64_t tile_rows = 64;
 constexpr int64_t line = 128;
+constexpr int64_t least_slots = 2;
 constexpr int64_t most_slots = 8;
 
 /// `struct Halo` of conv_halo.cuh.
 struct HaloArg {
     int32_t across, down, tiles, columns, kernel_w, kernel_h, dilation_w, dilation_h, low_w, low_h,
-        slabs, width, lines, results, slot_at, panel_at, bar_at, w_constant, backwards;
+        rows, width, lines, slabs, slab_bytes, panel_lines, results, slot_at, panel_at, bar_at,
+        w_constant, backwards;
 };
 
 struct Halo {
-    int64_t columns = 64; // of a tile
-    int64_t width = 0, height = 0, slabs = 0;
-    int64_t across = 0, down = 0, tiles = 0, column_tiles = 0;
-    int64_t weight_bytes = 0, slots = 0;
+    bool strip = false;
+    int64_t columns = 64;                     // of a tile
+    int64_t across = 0, rows = 0;             // results in a tile
+    int64_t width = 0, height = 0, slabs = 0; // pixels
+    int64_t tiles_across = 0, tiles_down = 0, tiles = 0, column_tiles = 0;
+    int64_t slab_bytes = 0, weight_bytes = 0;
+    int64_t groups = 2, slots = 0;
 
-    int64_t groups() const { return columns == 64 ? 3 : 2; }
-    int64_t slot_bytes() const { return slabs * round_up(width * height * line, 1024); }
-    int64_t panel_bytes() const { return groups() * 64 * columns * 2; }
-    int64_t bars(int64_t n) const { return 8 * (1 + 2 * n + 5 * groups()); }
+    int64_t slot_bytes() const { return slabs * slab_bytes; }
+    int64_t panel_bytes() const { return groups * tile_rows * columns * 2; }
+    int64_t bars(int64_t n) const { return 8 * (1 + 2 * n + 5 * groups); }
     int64_t shared(int64_t n) const {
         return weight_bytes + n * slot_bytes() + panel_bytes() + bars(n);
     }
     int64_t blocks(const Arch& arch) const {
         return column_tiles * std::min(tiles, arch.sms / column_tiles);
     }
+    /// The size of a panel that TMA stores.
+    int64_t panel_width() const { return strip ? width : side; }
+    int64_t panel_rows() const { return strip ? rows : 2; }
 };
 
-Halo halo_of(const ConvShape& s, int64_t columns, const Arch& arch) {
+int64_t slots_of(const Halo& h, const Arch& arch) {
+    return std::clamp<int64_t>((arch.shared_per_block - h.shared(0)) / (h.slot_bytes() + 16), 0,
+                               most_slots);
+}
+
+Halo halo_of(const ConvShape& s, const ConvHalo& parameters, const Arch& arch) {
     const WindowArg& w = s.window;
+    int64_t beside = (w.kernel[2] - 1) * w.dilation[2];
+    int64_t below = (w.kernel[1] - 1) * w.dilation[1];
     Halo h;
-    h.columns = columns;
-    h.width = side + (w.kernel[2] - 1) * w.dilation[2];
-    h.height = side + (w.kernel[1] - 1) * w.dilation[1];
+    h.strip = parameters.tile == strip_name;
+    h.columns = parameters.columns;
+    h.across = h.strip ? w.out[2] : side;
+    h.width = h.across + beside;
+    h.rows = h.strip ? std::min(tile_rows / h.width, w.out[1]) : side;
+    h.height = h.rows + below;
     h.slabs = div_up(w.channels, slab_elements(s.x.dtype));
-    h.across = div_up(w.out[2], side);
-    h.down = div_up(w.out[1], side);
-    h.tiles = h.across * h.down * s.images;
-    h.column_tiles = div_up(s.results, columns);
-    h.weight_bytes = s.taps() * h.slabs * columns * line;
-    h.slots = std::clamp<int64_t>((arch.shared_per_block - h.shared(0)) / (h.slot_bytes() + 16), 0,
-                                  most_slots);
+    h.tiles_across = div_up(w.out[2], h.across);
+    h.tiles_down = h.rows > 0 ? div_up(w.out[1], h.rows) : 0;
+    h.tiles = h.tiles_across * h.tiles_down * s.images;
+    h.column_tiles = div_up(s.results, h.columns);
+    // Products of a strip reach beyond its last row.
+    int64_t lines = std::max(h.width * h.height, tile_rows + below * h.width + beside);
+    h.slab_bytes = round_up(lines * line, 1024);
+    h.weight_bytes = s.taps() * h.slabs * h.columns * line;
+    h.groups = h.columns == 64 ? 3 : 2;
+    h.slots = slots_of(h, arch);
+    if (h.slots < least_slots) {
+        h.groups = 2;
+        h.slots = slots_of(h, arch);
+    }
     return h;
 }
 
@@ -78,8 +105,8 @@ bool runs(const ConvShape& s, const Arch& arch) {
 bool fits(const Halo& h, const Arch& arch) {
     constexpr int64_t most_box = 256;
     constexpr int64_t most_tiles = int64_t{1} << 28;
-    return h.slots >= 2 && h.width <= most_box && h.height <= most_box && h.tiles < most_tiles &&
-           h.column_tiles <= arch.sms;
+    return h.rows > 0 && h.slots >= least_slots && h.width <= most_box && h.height <= most_box &&
+           h.tiles < most_tiles && h.column_tiles <= arch.sms;
 }
 
 /// By the law of the other convolutions by wgmma; not yet measured.
@@ -95,7 +122,7 @@ double halo_us(const ConvShape& s, const Halo& h, const Contraction& c, const Ar
     double loads = static_cast<double>(h.slot_bytes()) / l2_bytes_per_clock;
     // The first tile waits for all weights; warpgroups that store leave the tensor cores to others.
     double start = static_cast<double>(h.weight_bytes) / l2_bytes_per_clock + 1500;
-    double tile = std::max({products, loads, (products + end) / static_cast<double>(h.groups())});
+    double tile = std::max({products, loads, (products + end) / static_cast<double>(h.groups)});
     double dram = bytes_moved(s) / (arch.dram_gbs * 0.8e3);
     return launch + std::max((start + each * tile + end + 800) / clock, start / clock + dram);
 }
@@ -112,14 +139,16 @@ TensorMap input_map(const ConvShape& s, const Halo& h) {
     return m;
 }
 
-/// A map for panels of two rows of stored view v.
-TensorMap panel_map(const Contraction& c, const Operand& o, size_t v, const Sizes& out) {
+/// A map for panels of stored view v.
+TensorMap panel_map(const Contraction& c, const Halo& h, const Operand& o, size_t v,
+                    const Sizes& out) {
     Sizes strides = *strides_along(c, v, out);
     TensorMap m;
     m.dtype = o.dtype;
     m.rank = 4;
     m.sizes[0] = static_cast<uint64_t>(c.n());
-    m.box = {64, static_cast<uint32_t>(side), 2, 1, 1};
+    m.box = {64, static_cast<uint32_t>(h.panel_width()), static_cast<uint32_t>(h.panel_rows()), 1,
+             1};
     for (size_t i = 0; i < 3; ++i) {
         m.sizes[i + 1] = static_cast<uint64_t>(out[i]);
         m.strides[i] = bytes_of_stride(o.dtype, strides[i], out[i], c.n());
@@ -137,8 +166,8 @@ HaloArg argument(const ConvShape& s, const Halo& h) {
     const WindowArg& w = s.window;
     auto narrow = [](int64_t v) { return static_cast<int32_t>(v); };
     int64_t panels = h.weight_bytes + h.slots * h.slot_bytes();
-    return {narrow(h.across),
-            narrow(h.down),
+    return {narrow(h.tiles_across),
+            narrow(h.tiles_down),
             narrow(h.tiles),
             narrow(h.column_tiles),
             narrow(w.kernel[2]),
@@ -147,9 +176,12 @@ HaloArg argument(const ConvShape& s, const Halo& h) {
             narrow(w.dilation[1]),
             narrow(w.low[2]),
             narrow(w.low[1]),
-            narrow(h.slabs),
+            narrow(h.rows),
             narrow(h.width),
             narrow(h.width * h.height),
+            narrow(h.slabs),
+            narrow(h.slab_bytes),
+            narrow(h.panel_width() * h.panel_rows()),
             narrow(s.results),
             narrow(h.weight_bytes),
             narrow(panels),
@@ -169,9 +201,12 @@ void add_halo_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& arc
         return;
     }
     for (int columns : {64, 128}) {
-        Halo h = halo_of(s, columns, arch);
-        if ((columns == 64 || s.results > 64) && fits(h, arch)) {
-            out.push_back(make_tactic(ConvHalo{columns}, halo_us(s, h, c, arch)));
+        for (std::string_view tile : {square_name, strip_name}) {
+            ConvHalo parameters{std::string(tile), columns};
+            Halo h = halo_of(s, parameters, arch);
+            if ((columns == 64 || s.results > 64) && fits(h, arch)) {
+                out.push_back(make_tactic(parameters, halo_us(s, h, c, arch)));
+            }
         }
     }
 }
@@ -180,25 +215,26 @@ Emitted emit_halo_conv(const ConvShape& s, const Arch& arch, const ConvHalo& par
                        int variant) {
     Contraction c = generalised(window_contraction(s), variant & variant_rows);
     PersistentEpilogue e = persistent_epilogue(c);
-    Halo h = halo_of(s, parameters.columns, arch);
+    Halo h = halo_of(s, parameters, arch);
     Launch l;
     l.program.uses = {"types", "math"};
     l.program.defines =
         str("#define WGMMA_TYPE \"", s.x.dtype == DType::F16 ? "f16" : "bf16", "\"\n#define BN ",
-            h.columns, "\n#define NC ", h.groups(), "\n#define SLOTS ", h.slots, "\n#define FULL ",
-            e.full >= 0 ? 1 : 0, "\n", store_text(c, store_width(c)).defines);
+            h.columns, "\n#define STRIP ", h.strip ? 1 : 0, "\n#define NC ", h.groups,
+            "\n#define SLOTS ", h.slots, "\n#define FULL ", e.full >= 0 ? 1 : 0, "\n",
+            store_text(c, store_width(c)).defines);
     l.program.body = str(device_file("wgmma"), persistent_text(c, e));
     l.program.family = "conv_halo";
     l.entry = "conv_halo";
     l.grid = {h.blocks(arch), 1, 1};
-    l.block = static_cast<int>(h.groups() * 128 + 32);
+    l.block = static_cast<int>(h.groups * 128 + 32);
     l.shared = h.shared(h.slots);
     l.args.map(s.x, input_map(s, h));
     l.args.map(s.w, weight_map(s, static_cast<int>(h.columns)));
-    l.args.map(s.out, panel_map(c, c.out, 0, sizes_out(s)));
+    l.args.map(s.out, panel_map(c, h, c.out, 0, sizes_out(s)));
     if (e.full >= 0) {
         const Operand& full = c.epilogue.operands[static_cast<size_t>(e.full)];
-        l.args.map(full, panel_map(c, full, static_cast<size_t>(e.full) + 1, sizes_out(s)));
+        l.args.map(full, panel_map(c, h, full, static_cast<size_t>(e.full) + 1, sizes_out(s)));
     }
     l.args.value(argument(s, h));
     add_operands(l.args, c);

@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // Persistent convolution by wgmma for windows without steps between them: a block keeps the weights
-// of BN results in shared memory, and TMA fetches the inputs under a tile of 8 x 8 results once,
-// its halo included, into one of SLOTS. A pixel of a slab of 64 channels is a line of 128 bytes,
-// so a kernel position is the same memory from another line on: 8 results of a row are 8 adjacent
-// lines, and their rows are `width` lines apart. The swizzle goes by address, as TMA wrote it.
+// of BN results in shared memory, and TMA fetches the inputs under a tile of 64 results once, its
+// halo included, into one of SLOTS. A pixel of a slab of 64 channels is a line of 128 bytes, so a
+// kernel position is the same memory from another line on. The swizzle goes by address, as TMA
+// wrote it.
 //
-// NC warpgroups have tiles in turn: one multiplies while others store. Each warp stores two rows of
-// a tile by TMA, out of a panel of 64 columns of its own. With FULL an operand of the epilogue has
-// the shape of the result: TMA loads it into the panel beside the multiplication.
+// A tile is a square of 8 x 8 results: 8 results of a row are 8 adjacent lines, and their rows are
+// `width` lines apart. Or, with STRIP, it is whole rows of results, whose lines are adjacent
+// together with those of their padding: the products of these are not stored.
+//
+// NC warpgroups have tiles in turn: one multiplies while others store, through panels of 64
+// columns. A panel is a warp's, two rows of a square, or with STRIP a warpgroup's. With FULL an
+// operand of the epilogue has the shape of the result: TMA loads it into the panel beside the
+// multiplication.
 // Traffic: the input once and its halos from L2, the weights once for each block, the result once.
 struct Halo {
     i32 across, down, tiles, columns;                     // tiles; of BN results
     i32 kernel_w, kernel_h, dilation_w, dilation_h;       // of windows
     i32 low_w, low_h;                                     // padding
-    i32 slabs, width, lines, results;                     // of channels; of a slab; of all tiles
+    i32 rows, width, lines;                               // of a tile; of a slab
+    i32 slabs, slab_bytes, panel_lines, results;          // of channels; ...; of all tiles
     i32 slot_at, panel_at, bar_at, w_constant, backwards; // in shared memory; ...
 };
-constexpr int panels = BN / 64, panel_bytes = 16 * 128; // of a warp
+constexpr int panels = BN / 64, panel_bytes = STRIP ? 64 * 128 : 16 * 128;
 
 /// Where a tile begins.
 struct Corner {
@@ -27,7 +33,7 @@ struct Corner {
         int row = t / h.across;
         x = (t - row * h.across) * 8;
         image = row / h.down;
-        y = (row - image * h.down) * 8;
+        y = (row - image * h.down) * h.rows;
     }
 };
 
@@ -62,11 +68,6 @@ struct Walk {
     }
 };
 
-/// Bytes of a slab's lines in a slot.
-DEVICE int slab_bytes(const Halo& h) {
-    return (h.lines * 128 + 1023) / 1024 * 1024;
-}
-
 /// One thread loads the weights, then slot after slot.
 DEVICE void load(u32 memory, Barriers bars, const Walk& walk, const TensorMap* map_x,
                  const TensorMap* map_w, const Halo& h) {
@@ -83,7 +84,7 @@ DEVICE void load(u32 memory, Barriers bars, const Walk& walk, const TensorMap* m
         for (int s = 0; s < h.slabs; s++, to += BN * 128)
             tma_load4(to, map_w, s * 64, tap, walk.column, 0, bars.weights);
     grid_wait();
-    int slot = 0, each = slab_bytes(h);
+    int slot = 0, each = h.slab_bytes;
     u32 phase = 1; // all slots are empty
 #pragma unroll 1
     for (int t = walk.first; t < h.tiles; t += walk.step) {
@@ -103,9 +104,11 @@ DEVICE void load(u32 memory, Barriers bars, const Walk& walk, const TensorMap* m
 
 /// The sums of a tile, from the weights at `weights` and the lines at `lines`.
 DEVICE void multiply(float* sums, u32 weights, u32 lines, const Halo& h) {
-    u64 a = wgmma_desc(lines) + ((u64)(h.width * 8) << 32) - ((u64)64 << 32);
+    u64 a = wgmma_desc(lines);
+    if (!STRIP) // lines between groups of 8 rows
+        a += (u64)((h.width - 8) * 8) << 32;
     u64 b = wgmma_desc(weights);
-    int each = slab_bytes(h) / 16, right = h.dilation_w * 8, steps = h.kernel_w * h.slabs;
+    int each = h.slab_bytes / 16, right = h.dilation_w * 8, steps = h.kernel_w * h.slabs;
 #pragma unroll 1
     for (int y = 0, started = 0; y < h.kernel_h; y++, a += h.dilation_h * h.width * 8) {
         u64 column = a, at = a;
@@ -128,7 +131,14 @@ DEVICE void multiply(float* sums, u32 weights, u32 lines, const Halo& h) {
     }
 }
 
-/// A warp's 16 rows of a tile through the epilogue into its panels.
+/// All threads that share panels.
+DEVICE void join(int group) {
+    if (STRIP)
+        sync_some(1 + group, 128);
+    else
+        sync_warp();
+}
+/// A warp's 16 rows of a tile through the epilogue into panels, of which the first begins there.
 DEVICE void finish(const float* sums, u32 panel, const Columns* columns, int lane EPI_PARAMS) {
     // Rows 0..7 of 16, then the others, of 8 columns; the same of the next 8: as matrices come.
     u32 line = panel + (lane & 15) * 128;
@@ -169,8 +179,10 @@ KERNEL void __launch_bounds__(NC * 128 + 32, 1)
             load(base, bars, walk, &map_x, &map_w, h);
         return;
     }
-    int warp = tid >> 5, y = (warp & 3) * 2; // rows of a tile
-    u32 panel = base + h.panel_at + warp * panels * panel_bytes;
+    int warp = tid >> 5, y = STRIP ? 0 : (warp & 3) * 2;
+    int owner = STRIP ? group : warp; // of panels
+    bool leads = STRIP ? (tid & 127) == 0 : lane == 0;
+    u32 panel = base + h.panel_at + owner * panels * panel_bytes;
     grid_wait();
     Columns columns[BN / 8];
 #pragma unroll
@@ -185,14 +197,14 @@ KERNEL void __launch_bounds__(NC * 128 + 32, 1)
     for (int t = walk.first + group * walk.step; t < h.tiles; t += NC * walk.step, round++) {
         int i = (int)round * NC + group, slot = i % SLOTS; // of the block's tiles
         Corner at(t, h);
-        if (lane == 0) {
+        if (leads) {
             bulk_wait_read<0>(); // the panels are free
 #if FULL
-            mbar_expect(bars.ready(warp), panels * panel_bytes);
+            mbar_expect(bars.ready(owner), panels * h.panel_lines * 128);
 #pragma unroll 1
             for (int p = 0; p < panels; p++)
                 tma_load4(panel + p * panel_bytes, &map_full, walk.column + p * 64, at.x, at.y + y,
-                          at.image, bars.ready(warp));
+                          at.image, bars.ready(owner));
 #endif
         }
         // The tile before has been issued; so its slot, and all that came before, were full.
@@ -200,7 +212,7 @@ KERNEL void __launch_bounds__(NC * 128 + 32, 1)
             mbar_wait(bars.turn(group), (round - (group == 0 ? 1 : 0)) & 1);
         mbar_wait(bars.full(slot), (u32)(i / SLOTS) & 1);
         float sums[BN / 2];
-        multiply(sums, base, base + h.slot_at + slot * h.slabs * slab_bytes(h), h);
+        multiply(sums, base, base + h.slot_at + slot * h.slabs * h.slab_bytes, h);
         if (lane == 0)
             mbar_arrive(bars.turn(group + 1 == NC ? 0 : group + 1));
         if (t + NC * walk.step >= h.tiles)
@@ -209,12 +221,13 @@ KERNEL void __launch_bounds__(NC * 128 + 32, 1)
         if (lane == 0)
             mbar_arrive(bars.empty(slot));
         if (FULL)
-            mbar_wait(bars.ready(warp), round & 1);
-        sync_warp();
-        finish(sums, panel, columns, lane EPI_PASS);
+            mbar_wait(bars.ready(owner), round & 1);
+        else
+            join(group);
+        finish(sums, panel + (STRIP ? (warp & 3) * 16 * 128 : 0), columns, lane EPI_PASS);
         async_fence();
-        sync_warp();
-        if (lane == 0) {
+        join(group);
+        if (leads) {
 #pragma unroll 1
             for (int p = 0; p < panels; p++)
                 tma_store4(&map_out, walk.column + p * 64, at.x, at.y + y, at.image,
@@ -222,6 +235,6 @@ KERNEL void __launch_bounds__(NC * 128 + 32, 1)
             bulk_commit();
         }
     }
-    if (lane == 0)
+    if (leads)
         bulk_wait_all();
 }
