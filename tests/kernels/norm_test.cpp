@@ -178,7 +178,8 @@ TEST(GroupNorm, SlicesInRegisters) {
     // Groups of 10, 20, 40, 30 and 5 channels; blocks of one pixel, and of none.
     for (const char* t :
          {"f16[2,320,13,11]", "bf16[3,640,7,9]", "f16[2,1280,5,5]", "f16[1,960,9,7]",
-          "f32[2,160,29,31]", "f32[1,320,3,3]", "f16[1,320,40,41]"}) {
+          "f32[2,160,29,31]", "f32[1,320,3,3]", "f16[1,320,40,41]", "f16[1,1280,16,17]",
+          "f16[2,2560,8,8]", "f16[1,640,32,31]"}) {
         FamilyRun r = expect_family(group_graph(t, 32), o);
         ASSERT_EQ(r.texts.size(), 1U) << t;
         EXPECT_EQ(r.texts[0].find("#define PACKS 0"), std::string::npos) << t;

@@ -220,14 +220,17 @@ DEVICE float sum_of_8(float v) {
     return v;
 }
 /// This thread's means and sums of squared distances for the two groups of its column, whose first
-/// `split` channels belong to the first one. `have` of the packs are pixels.
-DEVICE Pack<float, 4> thread_statistics(const Pack<T, V>* x, int have, int split) {
+/// `split` channels belong to the first one. `have` of the packs are pixels; no thread of the block
+/// has more than `most`.
+DEVICE Pack<float, 4> thread_statistics(const Pack<T, V>* x, int have, int most, int split) {
     float v[V], mean[V], a = 0.0f, b = 0.0f;
 #pragma unroll
     for (int k = 0; k < V; k++)
         v[k] = 0.0f;
 #pragma unroll
     for (int i = 0; i < PACKS; i++) {
+        if (i >= most)
+            break;
 #pragma unroll
         for (int k = 0; k < V; k++)
             v[k] += widen(x[i].v[k]); // zero where there is no pixel
@@ -247,6 +250,8 @@ DEVICE Pack<float, 4> thread_statistics(const Pack<T, V>* x, int have, int split
     }
 #pragma unroll
     for (int i = 0; i < PACKS; i++) {
+        if (i >= most)
+            break;
         if (i < have) {
 #pragma unroll
             for (int k = 0; k < V; k++) {
@@ -266,26 +271,31 @@ DEVICE Pack<float, 4> thread_statistics(const Pack<T, V>* x, int have, int split
     }
     return r;
 }
-/// A warp merges the threads' statistics of a group. The first `more` rows of threads have `have`
-/// + 1 pixels, the others `have`; whole warps of rows. Means and sums are equal in all lanes.
-DEVICE void merge_threads(const float* sums, int g, int have, int more, float share,
-                          const Slices& s, float& mean, float& total) {
+/// A warp merges one of `parts` of the threads' statistics of a group: mean, sum of squared
+/// distances, and how many elements it has; equal in all lanes. The first `more` rows of threads
+/// have `have` + 1 pixels, the others `have`; whole warps of rows.
+DEVICE void merge_threads(const float* sums, int g, int part, int parts, int have, int more,
+                          const Slices& s, float* merged) {
     const int lane = threadIdx.x % 32, rows = blockDim.x / s.vectors, begin = g * s.size;
     const int first = begin / V, columns = (begin + s.size - 1) / V - first + 1;
-    mean = total = 0.0f;
+    const int warps = rows / 32, count = columns * warps; // of a column, of all
+    const int start = count * part / parts, end = count * (part + 1) / parts;
+    const int skip = start / warps;
+    float mean = 0.0f, total = 0.0f, elements = 0.0f;
 #pragma unroll 1
     for (int pass = 0; pass < 2; pass++) {
-        int row = lane;
-        int from = begin - first * V; // where the group begins in the column
-        const float* of = sums + (lane * s.vectors + first) * 4;
+        int row = (start - skip * warps) * 32 + lane;
+        int from = begin - (first + skip) * V; // where the group begins in the column
+        const float* of = sums + (row * s.vectors + first + skip) * 4;
         float v = 0.0f;
 #pragma unroll 2
-        for (int i = columns * (rows / 32); i > 0; i--) {
+        for (int i = start; i < end; i++) {
             const int channels = within(from + s.size, V) - within(from, V);
             const float weight = (float)(channels * (have + (row < more ? 1 : 0)));
             const Pack<float, 2> x = *(const Pack<float, 2>*)(of + (from > 0 ? 2 : 0));
             const float d = x.v[0] - mean;
             v += pass == 0 ? weight * d : x.v[1] + weight * d * d;
+            elements += pass == 0 ? weight : 0.0f;
             row += 32;
             of += 32 * 4 * s.vectors;
             if (row >= rows) { // the next column
@@ -295,27 +305,32 @@ DEVICE void merge_threads(const float* sums, int g, int have, int more, float sh
             }
         }
         v = warp_sum(v);
-        mean = pass == 0 ? v * share : mean;
+        if (pass == 0) {
+            elements = warp_sum(elements);
+            mean = v * inverse_of(elements > 0.0f ? elements : 1.0f);
+        }
         total = v;
     }
+    merged[0] = mean;
+    merged[1] = total;
+    merged[2] = elements;
 }
-/// Means and inverse deviations over the cluster, whose statistics are in all[group][8 blocks][4],
+/// Means and inverse deviations over the cluster, whose statistics are in all[group][8 parts][4],
 /// into merged[group][2]. Eight lanes merge a group.
-DEVICE void merge_blocks(const float* all, float* merged, const Slices& s, float epsilon) {
-    const int lane = threadIdx.x % 32, block = lane % 8;
+DEVICE void merge_parts(const float* all, float* merged, int parts, const Slices& s,
+                        float epsilon) {
+    const int lane = threadIdx.x % 32, part = lane % 8;
     const float share = inverse_of((float)s.pixels * (float)s.size);
     for (int first = threadIdx.x / 32 * 4; first < s.groups; first += blockDim.x / 8) {
         const int g = first + lane / 8;
-        const bool real = g < s.groups && block < gridDim.x;
-        float m = 0.0f, q = 0.0f, weight = 0.0f;
-        if (real) {
-            m = all[(g * 8 + block) * 4];
-            q = all[(g * 8 + block) * 4 + 1];
-            weight = (float)(within(s.pixels - block * s.part, s.part) * s.size);
-        }
-        float mean = sum_of_8(weight * m) * share, d = m - mean;
-        float total = sum_of_8(q + weight * d * d);
-        if (real && block == 0) {
+        const bool real = g < s.groups && part < parts;
+        Pack<float, 4> x = {};
+        if (real)
+            x = *(const Pack<float, 4>*)(all + (g * 8 + part) * 4);
+        const float weight = x.v[2];
+        float mean = sum_of_8(weight * x.v[0]) * share, d = x.v[0] - mean;
+        float total = sum_of_8(x.v[1] + weight * d * d);
+        if (real && part == 0) {
             merged[2 * g] = mean;
             merged[2 * g + 1] = 1.0f / ingot_sqrt(total * share + epsilon);
         }
@@ -329,7 +344,7 @@ KERNEL void __launch_bounds__(512, 1)
     begin_kernel();
     SHARED(memory);
     float* merged = (float*)memory; // [32 groups][2]
-    float* all = merged + 64;       // [32 groups][8 blocks][4]
+    float* all = merged + 64;       // [32 groups][8 parts][4]
     float* sums = all + 1024;       // [512 threads][4]
 #if CLUSTER
     if (gridDim.x > 1)
@@ -342,7 +357,9 @@ KERNEL void __launch_bounds__(512, 1)
     const int each = count / rows, more = count - each * rows;
     const int have = each + (row < more ? 1 : 0);
     const int channel = (blockIdx.y * s.vectors + column) * V;
-    const float share = inverse_of((float)(count > 0 ? count * s.size : 1));
+    // Warps merge parts of a group, of which a cluster has at most 8.
+    const int warps = blockDim.x / 32, most = within(warps / s.groups, 8 / (int)gridDim.x);
+    const int parts = most > 1 ? most : 1;
     const Halves h = halves_of(column, s.size);
     grid_wait();
     const T* from = x + blockIdx.z * s.x_image + (begin + row) * s.x_pixel + channel;
@@ -355,16 +372,18 @@ KERNEL void __launch_bounds__(512, 1)
     }
     float factor[V], offset[V];
     load_affine(factor, offset, scale, bias, channel, s);
-    *(Pack<float, 4>*)(sums + threadIdx.x * 4) = thread_statistics(held, have, h.split);
+    *(Pack<float, 4>*)(sums + threadIdx.x * 4) =
+        thread_statistics(held, have, each + (more > 0 ? 1 : 0), h.split);
 #if CLUSTER
     if (gridDim.x > 1)
         cluster_wait(); // all blocks have started
 #endif
     sync();
-    for (int g = threadIdx.x / 32; g < s.groups; g += blockDim.x / 32) {
+    for (int i = threadIdx.x / 32; i < s.groups * parts; i += warps) {
+        const int g = i / parts, part = i - g * parts;
         float v[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-        merge_threads(sums, g, each, more, share, s, v[0], v[1]);
-        float* to = all + (g * 8 + blockIdx.x) * 4;
+        merge_threads(sums, g, part, parts, each, more, s, v);
+        float* to = all + (g * 8 + blockIdx.x * parts + part) * 4;
         const int lane = threadIdx.x % 32;
         if (lane < gridDim.x) {
 #if CLUSTER
@@ -381,7 +400,7 @@ KERNEL void __launch_bounds__(512, 1)
     else
 #endif
         sync();
-    merge_blocks(all, merged, s, epsilon);
+    merge_parts(all, merged, (int)gridDim.x * parts, s, epsilon);
     sync();
     end_main_loop();
     const float* low = merged + 2 * h.first;
