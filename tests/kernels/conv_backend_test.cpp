@@ -39,6 +39,36 @@ TEST(ConvThroughTheBackend, WindowsTwoApartInPartOfAConcatenation) {
     }
 }
 
+TEST(ConvThroughTheBackend, HalosAndResidualsInPartsOfConcatenations) {
+    Graph g;
+    unsigned seed = 1;
+    auto weights = [&](const Shape& shape) {
+        return ops::constant(g, random_elements(DType::F16, shape, seed++, -0.2, 0.2));
+    };
+    auto conv = [&](Value x, const Shape& w) {
+        ops::Conv a;
+        a.strides = {1, 1};
+        a.dilations = {1, 1};
+        a.low = to_dims({w[2] / 2, w[2] / 2});
+        a.high = a.low;
+        a.dtype = DType::F16;
+        return ops::add(g, ops::conv(g, a, x, weights(w)), weights({w[0], 1, 1}));
+    };
+    Value x = g.add_input("x", parse_type("f16[3,16,10,14]"));
+    Value first = conv(x, {16, 16, 1, 1});
+    Value second = conv(x, {64, 16, 1, 1}); // behind the 16 channels of the first
+    Value sum = ops::maximum(g, ops::add(g, conv(second, {64, 64, 3, 3}), second), 0.0);
+    Value all = ops::concat(g, std::array{first, second, sum}, 1);
+    g.add_output("y", conv(all, {8, 144, 1, 1}));
+    for (std::string_view tactic : {"conv_halo_square_64", "conv_halo_strip_64"}) {
+        BackendRun run = expect_backend(g, {.tactic = std::string(tactic), .tolerance = 6e-3});
+        auto halos = std::count_if(
+            run.implementations.begin(), run.implementations.end(),
+            [&](const std::string& name) { return name.find(tactic) != std::string::npos; });
+        EXPECT_EQ(halos, 1) << tactic;
+    }
+}
+
 TEST(ConvThroughTheBackend, SumOfTwoProjectionsIsOneProductOfPartsInPlace) {
     Graph g;
     unsigned seed = 1;

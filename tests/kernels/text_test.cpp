@@ -74,6 +74,8 @@ const KernelCase cases[] = {
      R"(conv strides=[1,1] dilations=[1,1] low=[1,1] high=[1,1] groups=1 dtype=f16 | f16[1,64,14,14] f16[64,64,3,3])"},
     {"conv_wgmma", 90, "conv_wgmma",
      R"(conv strides=[1,1] dilations=[1,1] low=[1,1] high=[1,1] groups=1 dtype=f16 | f16[4,64,28,28] f16[128,64,3,3])"},
+    {"conv_halo", 90, "conv_halo",
+     R"(conv strides=[1,1] dilations=[1,1] low=[1,1] high=[1,1] groups=1 dtype=f16 | f16[4,64,28,28] f16[64,64,3,3])"},
     {"conv_depthwise", 90, "",
      R"(conv strides=[1,1] dilations=[1,1] low=[1,1] high=[1,1] groups=32 dtype=f16 | f16[1,32,14,14] f16[32,1,3,3])"},
     {"squeeze_excite", 90, "",
