@@ -27,9 +27,11 @@ DEVICE Halves halves_of(int column, int size) {
     h.split = (h.first + 1) * size - column * V;
     return h;
 }
+/// The sum over so many adjacent lanes.
+template <int LANES = 32>
 DEVICE float warp_sum(float v) {
 #pragma unroll
-    for (int m = 16; m > 0; m >>= 1)
+    for (int m = LANES / 2; m > 0; m >>= 1)
         v += exchange(v, m);
     return v;
 }
@@ -39,6 +41,15 @@ DEVICE float inverse_of(float n) {
 }
 DEVICE int within(int v, int most) {
     return v < 0 ? 0 : v < most ? v : most;
+}
+DEVICE void all_sync() {
+#if CLUSTER
+    if (gridDim.x > 1) {
+        cluster_sync();
+        return;
+    }
+#endif
+    sync();
 }
 #if PACKS == 0
 /// Sums of group `first` and the next one, from all warps' sums in `parts` for the two groups of
@@ -67,15 +78,6 @@ DEVICE void put_sums(float* parts, const float* v, int split) {
         parts[threadIdx.x / 32 * 2] = a;
         parts[threadIdx.x / 32 * 2 + 1] = b;
     }
-}
-DEVICE void all_sync() {
-#if CLUSTER
-    if (gridDim.x > 1) {
-        cluster_sync();
-        return;
-    }
-#endif
-    sync();
 }
 /// Means and sums of squared distances of this block's groups, into own[group][4].
 DEVICE void block_statistics(const u8* data, float* parts, float* own, const Slices& s, int count) {
@@ -211,14 +213,18 @@ DEVICE void load_affine(float* factor, float* offset, const S* scale, const B* b
     }
 #endif
 }
+/// A column's means, and its factors times its inverse deviations.
+DEVICE void take_statistics(float* mean, float* factor, const float* merged, Halves h) {
+    const float* low = merged + 2 * h.first;
+    const float* high = h.split < V ? low + 2 : low;
+#pragma unroll
+    for (int k = 0; k < V; k++) {
+        mean[k] = k < h.split ? low[0] : high[0];
+        factor[k] *= k < h.split ? low[1] : high[1];
+    }
+}
 #endif
 #if PACKS > 0
-DEVICE float sum_of_8(float v) {
-#pragma unroll
-    for (int m = 4; m > 0; m >>= 1)
-        v += exchange(v, m);
-    return v;
-}
 /// This thread's means and sums of squared distances for the two groups of its column, whose first
 /// `split` channels belong to the first one. `have` of the packs are pixels; no thread of the block
 /// has more than `most`.
@@ -260,10 +266,7 @@ DEVICE Pack<float, 4> thread_statistics(const Pack<T, V>* x, int have, int most,
             }
         }
     }
-    Pack<float, 4> r;
-    r.v[0] = a;
-    r.v[2] = b;
-    r.v[1] = r.v[3] = 0.0f;
+    Pack<float, 4> r = {a, 0.0f, b, 0.0f};
 #pragma unroll
     for (int k = 0; k < V; k++) {
         r.v[1] += k < split ? v[k] : 0.0f;
@@ -272,10 +275,10 @@ DEVICE Pack<float, 4> thread_statistics(const Pack<T, V>* x, int have, int most,
     return r;
 }
 /// A warp merges one of `parts` of the threads' statistics of a group: mean, sum of squared
-/// distances, and how many elements it has; equal in all lanes. The first `more` rows of threads
+/// distances, how many elements it has, and 0; equal in all lanes. The first `more` rows of threads
 /// have `have` + 1 pixels, the others `have`; whole warps of rows.
-DEVICE void merge_threads(const float* sums, int g, int part, int parts, int have, int more,
-                          const Slices& s, float* merged) {
+DEVICE Pack<float, 4> merge_threads(const float* sums, int g, int part, int parts, int have,
+                                    int more, const Slices& s) {
     const int lane = threadIdx.x % 32, rows = blockDim.x / s.vectors, begin = g * s.size;
     const int first = begin / V, columns = (begin + s.size - 1) / V - first + 1;
     const int warps = rows / 32, count = columns * warps; // of a column, of all
@@ -311,9 +314,7 @@ DEVICE void merge_threads(const float* sums, int g, int part, int parts, int hav
         }
         total = v;
     }
-    merged[0] = mean;
-    merged[1] = total;
-    merged[2] = elements;
+    return {mean, total, elements, 0.0f};
 }
 /// Means and inverse deviations over the cluster, whose statistics are in all[group][8 parts][4],
 /// into merged[group][2]. Eight lanes merge a group.
@@ -328,8 +329,8 @@ DEVICE void merge_parts(const float* all, float* merged, int parts, const Slices
         if (real)
             x = *(const Pack<float, 4>*)(all + (g * 8 + part) * 4);
         const float weight = x.v[2];
-        float mean = sum_of_8(weight * x.v[0]) * share, d = x.v[0] - mean;
-        float total = sum_of_8(x.v[1] + weight * d * d);
+        float mean = warp_sum<8>(weight * x.v[0]) * share, d = x.v[0] - mean;
+        float total = warp_sum<8>(x.v[1] + weight * d * d);
         if (real && part == 0) {
             merged[2 * g] = mean;
             merged[2 * g + 1] = 1.0f / ingot_sqrt(total * share + epsilon);
@@ -358,8 +359,8 @@ KERNEL void __launch_bounds__(512, 1)
     const int have = each + (row < more ? 1 : 0);
     const int channel = (blockIdx.y * s.vectors + column) * V;
     // Warps merge parts of a group, of which a cluster has at most 8.
-    const int warps = blockDim.x / 32, most = within(warps / s.groups, 8 / (int)gridDim.x);
-    const int parts = most > 1 ? most : 1;
+    const int warps = blockDim.x / 32;
+    const int parts = 1 + within(warps / s.groups - 1, 8 / (int)gridDim.x - 1);
     const Halves h = halves_of(column, s.size);
     grid_wait();
     const T* from = x + blockIdx.z * s.x_image + (begin + row) * s.x_pixel + channel;
@@ -381,36 +382,24 @@ KERNEL void __launch_bounds__(512, 1)
     sync();
     for (int i = threadIdx.x / 32; i < s.groups * parts; i += warps) {
         const int g = i / parts, part = i - g * parts;
-        float v[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-        merge_threads(sums, g, part, parts, each, more, s, v);
+        Pack<float, 4> v = merge_threads(sums, g, part, parts, each, more, s);
         float* to = all + (g * 8 + blockIdx.x * parts + part) * 4;
         const int lane = threadIdx.x % 32;
         if (lane < gridDim.x) {
 #if CLUSTER
             if (gridDim.x > 1)
-                st_cluster4(smem_addr(to), lane, v);
+                st_cluster4(smem_addr(to), lane, v.v);
             else
 #endif
-                *(Pack<float, 4>*)to = {v[0], v[1], v[2], v[3]};
+                *(Pack<float, 4>*)to = v;
         }
     }
-#if CLUSTER
-    if (gridDim.x > 1)
-        cluster_sync();
-    else
-#endif
-        sync();
+    all_sync();
     merge_parts(all, merged, (int)gridDim.x * parts, s, epsilon);
     sync();
     end_main_loop();
-    const float* low = merged + 2 * h.first;
-    const float* high = h.split < V ? low + 2 : low;
     float mean[V];
-#pragma unroll
-    for (int k = 0; k < V; k++) {
-        mean[k] = k < h.split ? low[0] : high[0];
-        factor[k] *= k < h.split ? low[1] : high[1];
-    }
+    take_statistics(mean, factor, merged, h);
     OUT* y = out + blockIdx.z * s.y_image + (begin + row) * s.y_pixel + channel;
     const i64 at[1] = {0};
 #pragma unroll
@@ -485,14 +474,8 @@ KERNEL void __launch_bounds__(512)
     sync();
 #endif
     const Halves h = halves_of(column, s.size);
-    const float* low = merged + 2 * h.first;
-    const float* high = h.split < V ? low + 2 : low;
     float mean[V];
-#pragma unroll
-    for (int k = 0; k < V; k++) {
-        mean[k] = k < h.split ? low[0] : high[0];
-        factor[k] *= k < h.split ? low[1] : high[1];
-    }
+    take_statistics(mean, factor, merged, h);
     OUT* y = out + blockIdx.z * s.y_image + begin * s.y_pixel + channel;
     const i64 at[1] = {0};
 #pragma unroll(PHASE == 0 ? 2 : 4)
