@@ -225,6 +225,7 @@ DEVICE void take_statistics(float* mean, float* factor, const float* merged, Hal
 }
 #endif
 #if PACKS > 0
+constexpr int most_parts = 16; // of a group, in a cluster
 /// This thread's means and sums of squared distances for the two groups of its column, whose first
 /// `split` channels belong to the first one. `have` of the packs are pixels; no thread of the block
 /// has more than `most`.
@@ -291,7 +292,7 @@ DEVICE Pack<float, 4> merge_threads(const float* sums, int g, int part, int part
         int from = begin - (first + skip) * V; // where the group begins in the column
         const float* of = sums + (row * s.vectors + first + skip) * 4;
         float v = 0.0f;
-#pragma unroll 2
+#pragma unroll 1
         for (int i = start; i < end; i++) {
             const int channels = within(from + s.size, V) - within(from, V);
             const float weight = (float)(channels * (have + (row < more ? 1 : 0)));
@@ -316,21 +317,21 @@ DEVICE Pack<float, 4> merge_threads(const float* sums, int g, int part, int part
     }
     return {mean, total, elements, 0.0f};
 }
-/// Means and inverse deviations over the cluster, whose statistics are in all[group][8 parts][4],
-/// into merged[group][2]. Eight lanes merge a group.
+/// Means and inverse deviations over the cluster, whose statistics are in
+/// all[group][most_parts][4], into merged[group][2]. So many lanes merge a group.
 DEVICE void merge_parts(const float* all, float* merged, int parts, const Slices& s,
                         float epsilon) {
-    const int lane = threadIdx.x % 32, part = lane % 8;
+    const int lane = threadIdx.x % 32, part = lane % most_parts;
     const float share = inverse_of((float)s.pixels * (float)s.size);
-    for (int first = threadIdx.x / 32 * 4; first < s.groups; first += blockDim.x / 8) {
-        const int g = first + lane / 8;
+    for (int first = threadIdx.x / 32 * (32 / most_parts); first < s.groups;
+         first += blockDim.x / most_parts) {
+        const int g = first + lane / most_parts;
         const bool real = g < s.groups && part < parts;
         Pack<float, 4> x = {};
         if (real)
-            x = *(const Pack<float, 4>*)(all + (g * 8 + part) * 4);
-        const float weight = x.v[2];
-        float mean = warp_sum<8>(weight * x.v[0]) * share, d = x.v[0] - mean;
-        float total = warp_sum<8>(x.v[1] + weight * d * d);
+            x = *(const Pack<float, 4>*)(all + (g * most_parts + part) * 4);
+        float mean = warp_sum<most_parts>(x.v[2] * x.v[0]) * share, d = x.v[0] - mean;
+        float total = warp_sum<most_parts>(x.v[1] + x.v[2] * d * d);
         if (real && part == 0) {
             merged[2 * g] = mean;
             merged[2 * g + 1] = 1.0f / ingot_sqrt(total * share + epsilon);
@@ -344,9 +345,9 @@ KERNEL void __launch_bounds__(512, 1)
                  float epsilon EPI_PARAMS) {
     begin_kernel();
     SHARED(memory);
-    float* merged = (float*)memory; // [32 groups][2]
-    float* all = merged + 64;       // [32 groups][8 parts][4]
-    float* sums = all + 1024;       // [512 threads][4]
+    float* merged = (float*)memory;       // [32 groups][2]
+    float* all = merged + 64;             // [32 groups][most_parts][4]
+    float* sums = all + 128 * most_parts; // [512 threads][4]
 #if CLUSTER
     if (gridDim.x > 1)
         cluster_arrive();
@@ -358,9 +359,9 @@ KERNEL void __launch_bounds__(512, 1)
     const int each = count / rows, more = count - each * rows;
     const int have = each + (row < more ? 1 : 0);
     const int channel = (blockIdx.y * s.vectors + column) * V;
-    // Warps merge parts of a group, of which a cluster has at most 8.
+    // Warps merge parts of a group.
     const int warps = blockDim.x / 32;
-    const int parts = 1 + within(warps / s.groups - 1, 8 / (int)gridDim.x - 1);
+    const int parts = 1 + within(warps / s.groups - 1, most_parts / (int)gridDim.x - 1);
     const Halves h = halves_of(column, s.size);
     grid_wait();
     const T* from = x + blockIdx.z * s.x_image + (begin + row) * s.x_pixel + channel;
@@ -383,7 +384,7 @@ KERNEL void __launch_bounds__(512, 1)
     for (int i = threadIdx.x / 32; i < s.groups * parts; i += warps) {
         const int g = i / parts, part = i - g * parts;
         Pack<float, 4> v = merge_threads(sums, g, part, parts, each, more, s);
-        float* to = all + (g * 8 + blockIdx.x * parts + part) * 4;
+        float* to = all + (g * most_parts + blockIdx.x * parts + part) * 4;
         const int lane = threadIdx.x % 32;
         if (lane < gridDim.x) {
 #if CLUSTER
