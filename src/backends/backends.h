@@ -50,8 +50,9 @@ plan::DeviceFigures device_figures(int compute_capability, const CompileOptions&
 /// Those of a backend's device; nullopt for the CPU.
 std::optional<plan::DeviceFigures> device_figures(const Backend& backend,
                                                   const CompileOptions& options);
-/// The graph as a GPU gets it; needs none. Errors: Unsupported naming a node.
-Graph lower_ahead(const Graph& graph, const CompileOptions& options);
+/// The graph as a GPU of this compute capability (90 for 9.0) gets it; needs none. Errors:
+/// Unsupported naming a node.
+Graph lower_ahead(const Graph& graph, int compute_capability, const CompileOptions& options);
 /// Names of the passes that lower a graph, in order.
 std::vector<std::string> cpu_lowering_passes();
 std::vector<std::string> cuda_lowering_passes();

@@ -5,12 +5,14 @@
 
 namespace ingot::plan {
 
-Graph run_lowering(std::span<const Pass> list, const Graph& g, const CompileOptions& options) {
+Graph run_lowering(std::span<const Pass> list, const Graph& g, const CompileOptions& options,
+                   const PassOptions& facts) {
     std::vector<const Pass*> passes;
     for (const Pass& p : list) {
         passes.push_back(&p);
     }
     PipelineOptions how;
+    how.pass = facts;
     how.disabled = options.disabled_passes;
     how.verify = options.verify_passes;
     if (options.after_pass) {

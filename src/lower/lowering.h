@@ -10,8 +10,9 @@
 
 namespace ingot::plan {
 
-/// Runs a backend's list under the options. Errors: Unsupported naming a node; the trail names the
-/// pass.
-Graph run_lowering(std::span<const Pass> list, const Graph& g, const CompileOptions& options);
+/// Runs a backend's list under the options, for a device with these facts. Errors: Unsupported
+/// naming a node; the trail names the pass.
+Graph run_lowering(std::span<const Pass> list, const Graph& g, const CompileOptions& options,
+                   const PassOptions& facts = {});
 
 } // namespace ingot::plan

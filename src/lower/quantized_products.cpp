@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// quantized_products: products of two quantised operands become integer products, followed by
-// dequantisation of the sums; products of floats with a quantised weight become quantized_dot,
-// whose kernels read the weight as stored.
+// quantized_products: products of two quantised operands become integer products, or products of
+// f8e4m3 on devices that have them, followed by dequantisation of the sums; products of floats with
+// a quantised weight become quantized_dot, whose kernels read the weight as stored.
 #include "ir/rewrite.h"
+#include "lower/dequantised.h"
+#include "lower/f8_products.h"
 #include "lower/lowering.h"
 #include "lower/packed_transpose.h"
 #include "ops/ops.h"
@@ -15,72 +17,8 @@ namespace ingot::plan {
 namespace {
 
 constexpr int64_t longest_vector = 65536;
-constexpr size_t longest_chain = 4;
-
-/// A dequantised value: (q - zero) * scale. `zero` may be invalid.
-struct Quantised {
-    Value q;
-    Value scale;
-    Value zero;
-    int64_t axis = 0;
-    int64_t block = 0;
-    DType dtype = DType::F32; // of the dequantised value
-
-    bool per_tensor(const Graph& g) const { return block == 0 && g.constant(scale)->count() == 1; }
-};
-
-bool is_one(const Graph& g, Value v) {
-    const Dims& d = g.type(v).dims;
-    return std::all_of(d.begin(), d.end(), [](const Dim& x) { return x.is_const(1); });
-}
-
-/// The constant that a value is or repeats; null when neither.
-const Tensor* repeated_constant(const Graph& g, Value v) {
-    const Node* p = g.producer(v);
-    return p != nullptr && p->is(broadcast_def) ? g.constant(p->inputs[0]) : g.constant(v);
-}
-
-bool is_cast_between_floats(const Graph& g, const Node& n) {
-    const auto& body = n.as<Map>().body.code;
-    bool casts = std::all_of(body.begin(), body.end(), [](const ExprInstr& i) {
-        return i.op == ExprOp::In || i.op == ExprOp::Cast;
-    });
-    return casts && n.inputs.size() == 1 && is_float(g.type(n.inputs[0]).dtype) &&
-           is_float(g.type(n.outputs[0]).dtype);
-}
-
-/// Looks through casts between floats, and through reshapes and permutes where one scale serves all
-/// elements; those views then apply to the quantised elements.
-std::optional<Quantised> quantised(Graph& g, Value v) {
-    std::vector<Node> views;
-    const Node* p = g.producer(v);
-    DType dtype = g.type(v).dtype;
-    for (; p != nullptr && views.size() < longest_chain; p = g.producer(p->inputs[0])) {
-        if (p->is(reshape_def) || p->is(permute_def)) {
-            views.push_back(*p);
-        } else if (!p->is(map_def) || !is_cast_between_floats(g, *p)) {
-            break;
-        }
-    }
-    if (p == nullptr || !p->is(ops::dequantize_def)) {
-        return std::nullopt;
-    }
-    const auto& a = p->as<ops::Dequantize>();
-    Quantised out{p->inputs[0], p->inputs[1], {}, a.axis, a.block, dtype};
-    out.zero = p->inputs.size() == 3 ? p->inputs[2] : Value{};
-    bool one = a.block == 0 && is_one(g, out.scale) && (!out.zero.valid() || is_one(g, out.zero));
-    if (!views.empty() && (!one || is_packed(g.type(out.q).dtype))) {
-        return std::nullopt;
-    }
-    for (size_t i = views.size(); i-- > 0;) {
-        out.q = g.add(*views[i].def, views[i].attrs, std::array{out.q})[0];
-    }
-    out.axis = g.type(out.q).rank() > 0 && !one ? normalize_axis(a.axis, g.type(out.q).rank()) : 0;
-    return out;
-}
-
 /// The elements of a constant zero point, at least one; nullopt when it is not constant.
-std::optional<std::vector<int64_t>> zeros_of(const Graph& g, const Quantised& x) {
+std::optional<std::vector<int64_t>> zeros_of(const Graph& g, const Dequantised& x) {
     if (!x.zero.valid()) {
         return std::vector<int64_t>{0};
     }
@@ -93,6 +31,10 @@ std::optional<std::vector<int64_t>> zeros_of(const Graph& g, const Quantised& x)
         out.push_back(t->get_i64(i));
     }
     return out;
+}
+
+bool per_tensor(const Graph& g, const Dequantised& x) {
+    return x.block == 0 && g.constant(x.scale)->count() == 1;
 }
 
 bool all_equal(const std::vector<int64_t>& v, int64_t x) {
@@ -129,7 +71,7 @@ struct SignedWeight {
     std::vector<int64_t> sums;
 };
 
-std::optional<SignedWeight> signed_weight(Graph& g, const Quantised& w, int64_t axis) {
+std::optional<SignedWeight> signed_weight(Graph& g, const Dequantised& w, int64_t axis) {
     const Tensor* t = g.constant(w.q);
     auto zeros = zeros_of(g, w);
     if (t == nullptr || !zeros || !is_byte(t->dtype())) {
@@ -173,7 +115,7 @@ Value along(Graph& g, DType t, const std::vector<T>& v, int64_t trailing) {
 }
 
 struct Operands {
-    Quantised x;
+    Dequantised x;
     SignedWeight w;
     int64_t zero = 0;          // of x
     std::vector<double> scale; // of the sums
@@ -182,15 +124,15 @@ struct Operands {
 /// x with one scale, w a constant with one scale or one per position of `axis`, the axis of the
 /// results.
 std::optional<Operands> integer_operands(Graph& g, Value left, Value right, int64_t axis) {
-    auto x = quantised(g, left);
-    auto w = x ? quantised(g, right) : std::nullopt;
+    auto x = dequantised(g, left);
+    auto w = x ? dequantised(g, right) : std::nullopt;
     if (!w || g.constant(x->scale) == nullptr || g.constant(w->scale) == nullptr ||
-        !x->per_tensor(g) || w->block != 0 || !is_byte(g.type(x->q).dtype) ||
+        !per_tensor(g, *x) || w->block != 0 || !is_byte(g.type(x->q).dtype) ||
         x->dtype == DType::F64) {
         return std::nullopt;
     }
     auto zero = zeros_of(g, *x);
-    bool aligned = w->per_tensor(g) || w->axis == axis;
+    bool aligned = per_tensor(g, *w) || w->axis == axis;
     auto bytes = zero && zero->size() == 1 && aligned ? signed_weight(g, *w, axis) : std::nullopt;
     if (!bytes) {
         return std::nullopt;
@@ -237,6 +179,7 @@ std::optional<Values> integer_conv(Rewriter& r, const Node& n, std::span<const V
         *pads = r.mapped(*pads);
     }
     DType type = a.dtype;
+    auto spatial = static_cast<int64_t>(a.strides.size());
     a.dtype = DType::I32;
     Value x = o->x.q;
     auto padded = [](const Dims& d) {
@@ -252,7 +195,6 @@ std::optional<Values> integer_conv(Rewriter& r, const Node& n, std::span<const V
         a.low.assign(a.low.size(), Dim(0));
         a.high.assign(a.high.size(), Dim(0));
     }
-    auto spatial = static_cast<int64_t>(a.strides.size());
     Value sums = ops::conv(g, std::move(a), x, o->w.v);
     return Values{dequantised_sums(g, sums, *o, spatial, type)};
 }
@@ -291,7 +233,7 @@ std::optional<Values> integer_dot(Rewriter& r, const Node& n, std::span<const Va
 // --- quantised weights
 
 /// The zero point in the kernels' form: one number, or one per position in bytes.
-std::optional<Value> weight_zero(Graph& g, const Quantised& w) {
+std::optional<Value> weight_zero(Graph& g, const Dequantised& w) {
     if (!w.zero.valid() || !is_integer(g.type(w.zero).dtype)) {
         return w.zero;
     }
@@ -324,7 +266,7 @@ std::optional<Values> quantised_weight(Rewriter& r, const Node& n, std::span<con
     }
     const auto& d = n.as<Dot>();
     int64_t axis = free_axis(g, d, in[1]);
-    auto w = axis >= 0 && g.type(in[1]).rank() == 2 ? quantised(g, in[1]) : std::nullopt;
+    auto w = axis >= 0 && g.type(in[1]).rank() == 2 ? dequantised(g, in[1]) : std::nullopt;
     if (!w || !is_quantised_type(g.type(w->q).dtype) || (w->block > 0 && w->axis == axis)) {
         return std::nullopt;
     }
@@ -372,9 +314,13 @@ std::optional<Values> constant_vector(Rewriter& r, const Node& n, std::span<cons
         ops::constant(g, Tensor::of(type.dtype, q->shape(), std::span<const double>(values)))};
 }
 
-Graph with_quantised_products(const Graph& g) {
-    return dead_code(rewrite(g, [](Rewriter& r, const Node& n, std::span<const Value> in) {
-        for (auto* rule : {constant_vector, integer_conv, integer_dot, quantised_weight}) {
+Graph with_quantised_products(const Graph& g, bool f8_products) {
+    return dead_code(rewrite(g, [&](Rewriter& r, const Node& n, std::span<const Value> in) {
+        auto* f8 = f8_products ? f8_product : [](Rewriter&, const Node&, std::span<const Value>) {
+            return std::optional<Values>();
+        };
+        for (auto* rule :
+             {constant_vector, integer_conv, integer_dot, f8, quantised_weight}) {
             if (std::optional<Values> out = rule(r, n, in)) {
                 return out;
             }
@@ -388,8 +334,9 @@ Graph with_quantised_products(const Graph& g) {
 Pass quantized_products(const KernelSet&) {
     return {
         .name = "quantized_products",
-        .summary = "products of quantised operands become integer ones",
-        .run = [](const Graph& g, const PassOptions&) { return with_quantised_products(g); },
+        .summary = "products of quantised operands become integer ones, or ones of f8e4m3",
+        .run = [](const Graph& g,
+                  const PassOptions& o) { return with_quantised_products(g, o.f8_products); },
     };
 }
 

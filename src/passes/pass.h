@@ -15,7 +15,7 @@
 
 namespace ingot {
 
-/// For ahead-of-time passes.
+/// For ahead-of-time passes; facts of the device for those that lower.
 struct PassOptions {
     /// 16-bit floats for weights and activations (F16 or BF16); none keeps the model's types.
     std::optional<DType> precision;
@@ -25,6 +25,8 @@ struct PassOptions {
     int64_t fold_growth = int64_t{1} << 20;
     int64_t fold_total_growth = int64_t{32} << 20;
     double fold_operations = 1e8;
+    /// Whether the device multiplies f8e4m3 by f8e4m3 faster than 16-bit floats.
+    bool f8_products = false;
 };
 
 /// Made by designated initialisers, so that its promises have names: a false one breaks results.

@@ -14,7 +14,7 @@ Graph lowered_graph(const Engine& engine, int capability, const CompileOptions& 
     Storage storage(engine.graph_ref(), engine.formats());
     CompileOptions all = with_properties(options, engine);
     return capability == 0 ? cpu_backend().compile(storage.graph(), all)->lowered()
-                           : lower_ahead(*storage.graph(), all);
+                           : lower_ahead(*storage.graph(), capability, all);
 }
 
 std::string plan_text(const std::shared_ptr<const Engine>& engine, int capability,

@@ -7,8 +7,8 @@
 
 namespace ingot {
 
-/// The graph after the lowering passes of the CPU (`capability` 0), or of GPUs. Errors: Unsupported
-/// naming a node.
+/// The graph after the lowering passes of the CPU (`capability` 0), or of a GPU of
+/// this compute capability (90 for 9.0). Errors: Unsupported naming a node.
 Graph lowered_graph(const Engine& engine, int capability, const CompileOptions& options);
 /// The plan for inputs of these shapes, one each, as text (plan/plan_text.h): of the CPU
 /// (`capability` 0), or of a GPU of this compute capability (90 for 9.0). Errors: InvalidArgument

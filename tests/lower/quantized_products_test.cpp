@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <random>
 
 namespace ingot::plan {
@@ -181,6 +183,162 @@ TEST(QuantizedProducts, EqualZeroPointsBecomeOne) {
     const Node* dot = find(lowered, ops::quantized_dot_def);
     ASSERT_NE(dot, nullptr);
     EXPECT_EQ(dot->inputs.size(), 3U) << "zero points that are all 0 are left out";
+}
+
+// --- f8e4m3
+
+Graph with_f8(const Graph& g, bool has_f8 = true) {
+    PassOptions facts;
+    facts.f8_products = has_f8;
+    return run_pass(quantized_products(cuda::cuda_kernels()), g, facts);
+}
+
+Value dequantised_f8(Graph& g, Value q, Value scale, int64_t axis = 0, Value zero = {}) {
+    return ops::dequantize(g, {axis, 0, DType::F32}, q, scale, zero);
+}
+
+struct F8Dot {
+    int64_t depth = 64;
+    bool by_columns = true;
+    bool constant_weight = true;
+    bool constant_scales = true;
+    bool scaled_rows = false;
+    double zero = 0;
+};
+
+Graph dot_of(const F8Dot& c) {
+    Graph g;
+    Value x = g.add_input("x", {DType::F8E4M3, {3, Dim::symbol("N"), c.depth}});
+    Value rows =
+        c.constant_scales ? ops::scalar(g, DType::F32, 0.05) : g.add_input("s", {DType::F32, {}});
+    rows = c.scaled_rows ? random_constant(g, DType::F32, {3}, 0.01, 0.1) : rows;
+    x = dequantised_f8(g, x, rows, 0, ops::scalar(g, DType::F8E4M3, c.zero));
+    Value w = c.constant_weight ? random_constant(g, DType::F8E4M3, {c.depth, 24}, -448, 448)
+                                : g.add_input("w", {DType::F8E4M3, {c.depth, 24}});
+    Value scale = c.by_columns ? random_constant(g, DType::F32, {24}, 0.001, 0.01)
+                               : ops::scalar(g, DType::F32, 0.003);
+    w = dequantised_f8(g, w, scale, 1);
+    g.add_output("y", ops::dot(g, Dot{{}, {}, {2}, {0}, DType::F32}, x, w));
+    return g;
+}
+
+std::vector<Tensor> inputs_of(const F8Dot& c) {
+    std::vector<Tensor> in = {random_tensor(DType::F8E4M3, {3, 5, c.depth}, -448, 448, 9)};
+    if (!c.constant_scales) {
+        in.push_back(random_tensor(DType::F32, {}, 0.01, 0.1, 11));
+    }
+    if (!c.constant_weight) {
+        in.push_back(random_tensor(DType::F8E4M3, {c.depth, 24}, -448, 448, 10));
+    }
+    return in;
+}
+
+bool multiplies_f8(const Graph& g, const OpDef& def) {
+    const Node* n = find(g, def);
+    return n != nullptr && g.type(n->inputs[0]).dtype == DType::F8E4M3 &&
+           g.type(n->inputs[1]).dtype == DType::F8E4M3 &&
+           g.type(n->outputs[0]).dtype == DType::F32 && find(g, ops::dequantize_def) == nullptr;
+}
+
+TEST(QuantizedProducts, ProductsOfF8BecomeThose) {
+    for (const F8Dot& c : {F8Dot{}, F8Dot{.by_columns = false}, F8Dot{.constant_weight = false},
+                           F8Dot{.constant_scales = false}, F8Dot{.scaled_rows = true},
+                           F8Dot{.depth = 67, .by_columns = false, .constant_scales = false}}) {
+        Graph g = dot_of(c);
+        Graph lowered = with_f8(g);
+        EXPECT_TRUE(multiplies_f8(lowered, dot_def));
+        expect_close(g, lowered, inputs_of(c));
+        EXPECT_EQ(find(run_pass(quantized_products(cuda::cuda_kernels()), lowered, {}),
+                       ops::dequantize_def),
+                  nullptr);
+    }
+}
+
+TEST(QuantizedProducts, ProductsOfF8StayWhereNothingIsGained) {
+    EXPECT_FALSE(multiplies_f8(with_f8(dot_of({.depth = 63})), dot_def)) << "few products";
+    EXPECT_FALSE(multiplies_f8(with_f8(dot_of({.zero = 1})), dot_def)) << "a zero point";
+    EXPECT_FALSE(multiplies_f8(with_f8(dot_of({}), false), dot_def)) << "no such products";
+    EXPECT_NE(find(with_f8(dot_of({}), false), ops::quantized_dot_def), nullptr);
+}
+
+// Scores of attention: both operands are computed, a head is a batch.
+TEST(QuantizedProducts, ProductsOfF8MayHaveBatches) {
+    Graph g;
+    Dim n = Dim::symbol("N");
+    Value a = g.add_input("a", {DType::F8E4M3, {2, n, 3, 64}});
+    Value b = g.add_input("b", {DType::F8E4M3, {2, n, 3, 64}});
+    a = dequantised_f8(g, a, ops::scalar(g, DType::F32, 0.25));
+    b = dequantised_f8(g, b, ops::scalar(g, DType::F32, 0.125));
+    a = ops::permute(g, a, {0, 2, 1, 3});
+    b = ops::permute(g, b, {0, 2, 3, 1});
+    g.add_output("y", ops::dot(g, Dot{{0, 1}, {0, 1}, {3}, {2}, DType::F32}, a, b));
+    Graph lowered = with_f8(g);
+    EXPECT_TRUE(multiplies_f8(lowered, dot_def));
+    expect_close(g, lowered,
+                 {random_tensor(DType::F8E4M3, {2, 7, 3, 64}, -9, 9, 1),
+                  random_tensor(DType::F8E4M3, {2, 7, 3, 64}, -9, 9, 2)});
+    // A scale along the summed axis, or along a batch, does not come out of the sums.
+    for (int64_t axis : {0, 3}) {
+        Graph h;
+        Value x = h.add_input("x", {DType::F8E4M3, {2, 5, 3, 64}});
+        Value y = dequantised_f8(h, h.add_input("y", {DType::F8E4M3, {2, 64, 4}}),
+                                 ops::scalar(h, DType::F32, 2));
+        x = dequantised_f8(h, x, random_constant(h, DType::F32, {axis == 0 ? 2 : 64}, 0.1, 1),
+                           axis);
+        h.add_output("z", ops::dot(h, Dot{{0}, {0}, {3}, {1}, DType::F32}, x, y));
+        EXPECT_FALSE(multiplies_f8(with_f8(h), dot_def)) << axis;
+    }
+}
+
+struct F8Conv {
+    int64_t channels = 32;
+    int64_t groups = 1;
+    bool by_channel = true;
+    int64_t axis = 0;
+};
+
+Graph conv_of(const F8Conv& c) {
+    Graph g;
+    Value x = g.add_input("x", {DType::F8E4M3, {Dim::symbol("N"), c.channels * c.groups, 7, 6}});
+    x = dequantised_f8(g, x, ops::scalar(g, DType::F32, 0.05));
+    Value w = random_constant(g, DType::F8E4M3, {128, c.channels, 3, 3}, -448, 448);
+    Shape places = c.axis == 0 ? Shape{128} : Shape{c.channels};
+    Value scale = c.by_channel ? random_constant(g, DType::F32, places, 0.001, 0.01)
+                               : ops::scalar(g, DType::F32, 0.02);
+    w = dequantised_f8(g, w, scale, c.axis);
+    g.add_output("y", ops::conv(g, {{1, 2}, {1, 1}, {1, 1}, {1, 0}, c.groups, DType::F32}, x, w));
+    return g;
+}
+
+TEST(QuantizedProducts, ConvolutionsOfF8BecomeThose) {
+    for (const F8Conv& c :
+         {F8Conv{}, F8Conv{.by_channel = false}, F8Conv{.channels = 64, .groups = 2}}) {
+        Graph g = conv_of(c);
+        Graph lowered = with_f8(g);
+        EXPECT_TRUE(multiplies_f8(lowered, ops::conv_def));
+        expect_close(
+            g, lowered,
+            {random_tensor(DType::F8E4M3, {2, c.channels * c.groups, 7, 6}, -448, 448, 7)});
+        EXPECT_FALSE(multiplies_f8(with_f8(g, false), ops::conv_def));
+    }
+    for (const F8Conv& c :
+         {F8Conv{.channels = 24}, F8Conv{.channels = 32, .groups = 2}, F8Conv{.axis = 1}}) {
+        EXPECT_FALSE(multiplies_f8(with_f8(conv_of(c)), ops::conv_def))
+            << c.channels << " channels, " << c.groups << " groups, axis " << c.axis;
+    }
+}
+
+TEST(QuantizedProducts, ConvolutionsOfFewChannelsMultiplyWholeFloats) {
+    for (const F8Conv& c : {F8Conv{.channels = 3}, F8Conv{.channels = 1, .by_channel = false}}) {
+        Graph g = conv_of(c);
+        Graph lowered = with_f8(g);
+        const Node* conv = find(lowered, ops::conv_def);
+        EXPECT_EQ(lowered.type(conv->inputs[0]).dtype, DType::F16);
+        EXPECT_EQ(lowered.type(conv->inputs[1]).dtype, DType::F16);
+        EXPECT_EQ(lowered.type(conv->outputs[0]).dtype, DType::F32);
+        expect_close(g, lowered,
+                     {random_tensor(DType::F8E4M3, {2, c.channels, 7, 6}, -448, 448, 7)});
+    }
 }
 
 } // namespace

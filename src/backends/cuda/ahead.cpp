@@ -51,7 +51,7 @@ PlannedAhead plan_ahead(AbsentGpu& gpu, const std::shared_ptr<const Graph>& grap
     auto programs = std::make_shared<ProgramCache>(gpu, options.kernels, disk, threads);
     programs->enter(); // keeps the queue when plans are destroyed
     auto state = std::make_shared<CudaState>(gpu, programs, options);
-    auto lowered = std::make_shared<const Graph>(lower(*graph, options));
+    auto lowered = std::make_shared<const Graph>(lower(*graph, options, gpu.arch()));
     state->streamed.make_room(*lowered);
     auto program =
         plan::make_program(lowered, cuda_kernels(), std::make_shared<PackCache>(), options);
@@ -126,7 +126,7 @@ MemoryUse memory_ahead(const std::shared_ptr<const Graph>& graph,
     generic.of<CudaOptions>().specialise = Specialise::None;
     auto programs = std::make_shared<cuda::ProgramCache>(gpu, nullptr, nullptr, 1);
     auto state = std::make_shared<cuda::CudaState>(gpu, programs, generic);
-    auto lowered = std::make_shared<const Graph>(cuda::lower(*graph, generic));
+    auto lowered = std::make_shared<const Graph>(cuda::lower(*graph, generic, gpu.arch()));
     state->streamed.make_room(*lowered);
     auto program = plan::make_program(lowered, cuda::cuda_kernels(),
                                       std::make_shared<plan::PackCache>(), generic);
@@ -142,8 +142,8 @@ MemoryUse memory_ahead(const std::shared_ptr<const Graph>& graph,
     return most;
 }
 
-Graph lower_ahead(const Graph& graph, const CompileOptions& options) {
-    return cuda::lower(graph, options);
+Graph lower_ahead(const Graph& graph, int compute_capability, const CompileOptions& options) {
+    return cuda::lower(graph, options, cuda::known_arch(compute_capability));
 }
 
 } // namespace ingot

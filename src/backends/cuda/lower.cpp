@@ -2,6 +2,7 @@
 #include "backends/cuda/lower.h"
 
 #include "backends/cuda/kernel_set.h"
+#include "backends/cuda/options.h"
 #include "base/trace.h"
 
 namespace ingot {
@@ -23,9 +24,16 @@ std::span<const Pass> lowering_passes() {
     return list;
 }
 
-Graph lower(const Graph& g, const CompileOptions& options) {
+Graph lower(const Graph& g, const CompileOptions& options, const kernels::Arch& arch) {
     TraceSpan span("lower", g.name());
-    return plan::run_lowering(lowering_passes(), g, options);
+    int wanted = options.of<CudaOptions>().arch;
+    PassOptions facts;
+    facts.f8_products = (wanted != 0 ? kernels::arch_of(wanted) : arch).has_fp8_mma();
+    return plan::run_lowering(lowering_passes(), g, options, facts);
+}
+
+Graph lower(const Graph& g, const CompileOptions& options) {
+    return lower(g, options, kernels::Arch{});
 }
 
 } // namespace cuda

@@ -71,7 +71,7 @@ std::shared_ptr<const LoweredGraph> LoweredGraphs::find(const std::shared_ptr<co
     }
     lock.unlock(); // lowering takes long, and two threads rarely lower the same
     auto made = std::make_shared<LoweredGraph>();
-    made->graph = std::make_shared<const Graph>(lower(*graph, options));
+    made->graph = std::make_shared<const Graph>(lower(*graph, options, gpu_.arch()));
     made->packs = std::make_shared<PackCache>();
     made->device = std::make_shared<DeviceWeights>(gpu_, options, slabs_);
     made->device->streamed.make_room(*made->graph);
