@@ -164,6 +164,28 @@ Value dequantised_sums(Graph& g, Value sums, const Operands& o, int64_t trailing
     return ops::cast(g, ops::mul(g, ops::cast(g, sums, DType::F32), scale), type);
 }
 
+/// Convolutions of up to so many channels have kernels for 16-bit floats, and none for bytes.
+constexpr int64_t few_channels = 4;
+
+/// Whether 16-bit floats multiply these bytes without rounding: their sums fit f32.
+bool fits_floats(const ops::Conv& a, const Tensor& w) {
+    int64_t depth = w.count() / std::max<int64_t>(w.shape()[0], 1);
+    return a.groups == 1 && w.shape()[1] <= few_channels && depth * 255 * 128 < int64_t{1} << 24;
+}
+
+/// The convolution of bytes as one of 16-bit floats, which are whole numbers.
+Value conv_of_whole_floats(Graph& g, ops::Conv a, const Operands& o) {
+    const Tensor& bytes = *g.constant(o.w.v);
+    Tensor w = Tensor::empty(DType::F16, bytes.shape());
+    for (int64_t i = 0; i < bytes.count(); ++i) {
+        w.set_f64(i, bytes.get_f64(i));
+    }
+    a.dtype = DType::F32;
+    Value x = ops::sub(g, ops::cast(g, o.x.q, DType::F32), static_cast<double>(o.zero));
+    x = ops::cast(g, x, DType::F16);
+    return ops::conv(g, std::move(a), x, ops::constant(g, std::move(w)));
+}
+
 std::optional<Values> integer_conv(Rewriter& r, const Node& n, std::span<const Value> in) {
     if (!n.is(ops::conv_def) || r.out().constant(in[1]) != nullptr) {
         return std::nullopt;
@@ -180,6 +202,11 @@ std::optional<Values> integer_conv(Rewriter& r, const Node& n, std::span<const V
     }
     DType type = a.dtype;
     auto spatial = static_cast<int64_t>(a.strides.size());
+    if (fits_floats(a, *w)) {
+        Value sums = conv_of_whole_floats(g, std::move(a), *o);
+        o->zero = 0; // subtracted already
+        return Values{dequantised_sums(g, sums, *o, spatial, type)};
+    }
     a.dtype = DType::I32;
     Value x = o->x.q;
     auto padded = [](const Dims& d) {

@@ -339,6 +339,22 @@ TEST(QuantizedProducts, ConvolutionsOfFewChannelsMultiplyWholeFloats) {
         expect_close(g, lowered,
                      {random_tensor(DType::F8E4M3, {2, c.channels, 7, 6}, -448, 448, 7)});
     }
+    for (double zero : {0.0, 131.0}) {
+        Graph g;
+        Value x = g.add_input("x", {DType::U8, {2, 3, 9, 8}});
+        x = ops::dequantize(g, {}, x, ops::scalar(g, DType::F32, 0.05),
+                            ops::scalar(g, DType::U8, zero));
+        Value w = random_constant(g, DType::I8, {16, 3, 7, 7}, -128, 127);
+        w = ops::dequantize(g, {0, 0, DType::F32}, w,
+                            random_constant(g, DType::F32, {16}, 0.01, 0.1));
+        g.add_output("y", ops::conv(g, {{2, 2}, {1, 1}, {3, 3}, {3, 3}, 1, DType::F32}, x, w));
+        Graph lowered = after(quantized_products, g);
+        const Node* conv = find(lowered, ops::conv_def);
+        EXPECT_EQ(lowered.type(conv->inputs[0]).dtype, DType::F16);
+        EXPECT_EQ(lowered.type(conv->inputs[1]).dtype, DType::F16);
+        EXPECT_EQ(find(lowered, pad_def), nullptr);
+        expect_close(g, lowered, {random_tensor(DType::U8, {2, 3, 9, 8}, 0, 255, 7)});
+    }
 }
 
 } // namespace
