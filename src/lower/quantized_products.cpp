@@ -7,6 +7,7 @@
 #include "lower/f8_products.h"
 #include "lower/lowering.h"
 #include "lower/packed_transpose.h"
+#include "lower/same_bytes.h"
 #include "ops/ops.h"
 
 #include <algorithm>
@@ -347,7 +348,7 @@ Graph with_quantised_products(const Graph& g, bool f8_products) {
             return std::optional<Values>();
         };
         for (auto* rule :
-             {constant_vector, integer_conv, integer_dot, f8, quantised_weight}) {
+             {constant_vector, same_bytes, integer_conv, integer_dot, f8, quantised_weight}) {
             if (std::optional<Values> out = rule(r, n, in)) {
                 return out;
             }

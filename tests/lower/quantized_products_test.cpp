@@ -357,5 +357,77 @@ TEST(QuantizedProducts, ConvolutionsOfFewChannelsMultiplyWholeFloats) {
     }
 }
 
+// --- bytes that stay
+
+struct Requantised {
+    DType type = DType::I8;
+    DType between = DType::F32;
+    double scale = 0.05; // of the quantisation; 0.05 was that of the bytes
+    double zero = 3;
+    bool pools = true;
+};
+
+Graph requantised(const Requantised& c) {
+    Graph g;
+    Value q = g.add_input("x", {c.type, {2, 3, 6, 6}});
+    bool whole = is_integer(c.type);
+    Value zero = ops::scalar(g, c.type, whole ? 3 : 0);
+    Value x = ops::dequantize(g, {}, q, ops::scalar(g, DType::F32, 0.05), zero);
+    x = ops::cast(g, x, c.between);
+    if (c.pools) {
+        x = ops::pool(g, {"max", {2, 2}, {2, 2}, {1, 1}, {1, 0}, {0, 0}, {0, 0}, false}, x);
+    }
+    x = ops::permute(g, ops::concat(g, std::array{x, x}, 1), {0, 2, 3, 1});
+    x = ops::cast(g, x, DType::F32);
+    Value own = ops::scalar(g, c.type, whole ? c.zero : 0);
+    g.add_output(
+        "y", ops::quantize(g, {0, 0, c.type, true}, x, ops::scalar(g, DType::F32, c.scale), own));
+    return g;
+}
+
+TEST(QuantizedProducts, BytesQuantisedAsBeforeStay) {
+    for (const Requantised& c :
+         {Requantised{}, Requantised{.type = DType::U8}, Requantised{.between = DType::F16},
+          Requantised{.type = DType::F8E4M3, .pools = false}}) {
+        Graph g = requantised(c);
+        Graph lowered = after(quantized_products, g);
+        EXPECT_EQ(find(lowered, ops::dequantize_def), nullptr);
+        EXPECT_EQ(find(lowered, ops::quantize_def), nullptr);
+        bool is_signed = c.type == DType::I8;
+        Tensor in = c.type == DType::F8E4M3
+                        ? random_tensor(c.type, {2, 3, 6, 6}, -448, 448, 3)
+                        : random_tensor(c.type, {2, 3, 6, 6}, is_signed ? -128 : 0,
+                                        is_signed ? 127 : 255, 3);
+        EXPECT_EQ(evaluate(g, std::array{in})[0], evaluate(lowered, std::array{in})[0]);
+    }
+    for (const Requantised& c :
+         {Requantised{.scale = 0.06}, Requantised{.zero = 4}, Requantised{.between = DType::BF16},
+          Requantised{.type = DType::F8E4M3}, Requantised{.type = DType::I16}}) {
+        EXPECT_NE(find(after(quantized_products, requantised(c)), ops::quantize_def), nullptr);
+    }
+}
+
+// The reason for the rule: no rounding between leads to another byte.
+TEST(QuantizedProducts, EveryByteComesBackThroughFloats) {
+    std::mt19937 rng(std::random_device{}());
+    std::uniform_real_distribution<double> exponents(-3, 2);
+    for (DType type : {DType::I8, DType::U8, DType::F8E4M3}) {
+        for (int i = 0; i < 40; ++i) {
+            auto scale = static_cast<float>(std::pow(10, exponents(rng)));
+            Graph g;
+            Value s = ops::constant(g, Tensor::scalar(DType::F32, scale));
+            Value x = g.add_input("x", {type, {256}});
+            Value y = ops::dequantize(g, {0, 0, i % 2 == 0 ? DType::F32 : DType::F16}, x, s);
+            g.add_output("y", ops::quantize(g, {0, 0, type, true}, y, s));
+            Tensor bytes = Tensor::empty(type, {256});
+            for (size_t b = 0; b < 256; ++b) {
+                bool none = type == DType::F8E4M3 && (b & 127) == 127;
+                bytes.mutable_bytes()[b] = static_cast<std::byte>(none ? 0 : b);
+            }
+            EXPECT_EQ(evaluate(g, std::array{bytes})[0], bytes) << str(type, " scale ", scale);
+        }
+    }
+}
+
 } // namespace
 } // namespace ingot::plan
