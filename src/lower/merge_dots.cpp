@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // merge_dots: matrix products of one operand with several constants (query, key and value; gate and
 // up), quantised ones too, become one product with the constants concatenated; its parts are
-// slices. Equal maps behind the products, such as biases, are merged too.
+// slices. Equal maps behind the products, such as scales and biases, are merged too.
 #include "base/thread_pool.h"
 #include "ir/rewrite.h"
 #include "lower/lowering.h"
@@ -15,10 +15,15 @@ namespace ingot::plan {
 
 namespace {
 
-/// Dots to merge, in graph order, and the maps behind them (none, or one each).
+/// Maps behind each of several dots, or behind other such maps.
+using Level = std::vector<const Node*>;
+
+/// Dots to merge, in graph order, and the levels of equal maps behind them.
 struct Family {
     std::vector<const Node*> dots;
-    std::vector<const Node*> maps;
+    std::vector<Level> maps;
+
+    const Level& last() const { return maps.empty() ? dots : maps.back(); }
 };
 
 int64_t size_at(const Tensor& t, int64_t axis) {
@@ -82,6 +87,7 @@ int64_t free_axis(const Graph& g, const Node& n) {
 }
 
 constexpr size_t piece_bytes = 64 << 10; // that a thread copies at a time
+constexpr size_t most_levels = 4;
 
 /// Tensors of rank 1 or 2 joined along an axis.
 Tensor joined(const std::vector<const Tensor*>& parts, int64_t axis) {
@@ -116,6 +122,17 @@ Tensor joined(const std::vector<const Tensor*>& parts, int64_t axis) {
     return out;
 }
 
+/// A vector of one number.
+Tensor repeated(const Tensor& one, int64_t count) {
+    Tensor out = Tensor::empty(one.dtype(), {count});
+    size_t width = byte_size(one.dtype(), 1);
+    std::byte* to = out.mutable_bytes().data();
+    for (int64_t i = 0; i < count; ++i) {
+        std::memcpy(to + static_cast<size_t>(i) * width, one.bytes().data(), width);
+    }
+    return out;
+}
+
 /// For rank 2.
 Tensor with_axes_exchanged(const Tensor& t) {
     int64_t rows = t.shape()[0];
@@ -133,10 +150,10 @@ Tensor with_axes_exchanged(const Tensor& t) {
     return out;
 }
 
-/// The only map that reads the dot's result beside constants of rank 1 along its last axis.
-const Node* bias_map(const Graph& g, const Node& dot,
+/// The only map that reads a result beside constants of rank 1 along its last axis.
+const Node* bias_map(const Graph& g, Value result,
                      const std::map<Value, std::vector<const Node*>>& users) {
-    auto it = users.find(dot.outputs[0]);
+    auto it = users.find(result);
     if (it == users.end() || it->second.size() != 1 || it->second[0] == nullptr ||
         !it->second[0]->is(map_def)) {
         return nullptr;
@@ -145,25 +162,25 @@ const Node* bias_map(const Graph& g, const Node& dot,
     for (Value v : m.inputs) {
         const Tensor* c = g.constant(v);
         bool scalar = c != nullptr && c->count() == 1;
-        bool row =
-            c != nullptr && c->rank() == 1 && Dim(c->count()) == g.type(dot.outputs[0]).dims.back();
-        if (v != dot.outputs[0] && !scalar && !row) {
+        bool row = c != nullptr && c->rank() == 1 && Dim(c->count()) == g.type(result).dims.back();
+        if (v != result && !scalar && !row) {
             return nullptr;
         }
     }
     return &m;
 }
 
-/// Whether two maps are equal apart from constants per column.
-bool alike(const Graph& g, const Node& a, const Node& dot_a, const Node& b, const Node& dot_b) {
+/// Whether two maps of results are equal apart from the numbers of constants, for all columns or
+/// for each.
+bool alike(const Graph& g, const Node& a, Value of_a, const Node& b, Value of_b) {
     const auto& x = a.as<Map>();
     const auto& y = b.as<Map>();
     if (x.dtype != y.dtype || !(x.body == y.body) || a.inputs.size() != b.inputs.size()) {
         return false;
     }
     for (size_t i = 0; i < a.inputs.size(); ++i) {
-        bool result_a = a.inputs[i] == dot_a.outputs[0];
-        bool result_b = b.inputs[i] == dot_b.outputs[0];
+        bool result_a = a.inputs[i] == of_a;
+        bool result_b = b.inputs[i] == of_b;
         if (result_a != result_b) {
             return false;
         }
@@ -172,8 +189,7 @@ bool alike(const Graph& g, const Node& a, const Node& dot_a, const Node& b, cons
         }
         const Tensor* p = g.constant(a.inputs[i]);
         const Tensor* q = g.constant(b.inputs[i]);
-        bool same_kind = p->dtype() == q->dtype() && (p->count() == 1) == (q->count() == 1);
-        if (!same_kind || (p->count() == 1 && !(*p == *q))) {
+        if (p->dtype() != q->dtype() || (p->count() == 1) != (q->count() == 1)) {
             return false;
         }
     }
@@ -228,20 +244,30 @@ public:
 
 private:
     void add(Family f, const std::map<Value, std::vector<const Node*>>& users) {
-        for (const Node* d : f.dots) {
-            const Node* m = bias_map(g_, *d, users);
-            bool fits =
-                m != nullptr && (f.maps.empty() || alike(g_, *f.maps[0], *f.dots[0], *m, *d));
-            if (!fits) {
-                f.maps.clear();
-                break;
-            }
-            f.maps.push_back(m);
+        for (Level next = maps_behind(f, users); !next.empty() && f.maps.size() < most_levels;
+             next = maps_behind(f, users)) {
+            f.maps.push_back(std::move(next));
         }
         for (const Node* d : f.dots) {
             family_of_[d] = families_.size();
         }
         families_.push_back(std::move(f));
+    }
+
+    /// One map behind each node of the last level, all alike; empty where there is no such level.
+    Level maps_behind(const Family& f,
+                      const std::map<Value, std::vector<const Node*>>& users) const {
+        const Level& before = f.last();
+        Level out;
+        for (const Node* n : before) {
+            const Node* m = bias_map(g_, n->outputs[0], users);
+            if (m == nullptr ||
+                (!out.empty() && !alike(g_, *out[0], before[0]->outputs[0], *m, n->outputs[0]))) {
+                return {};
+            }
+            out.push_back(m);
+        }
+        return out;
     }
 
     void merge(Rewriter& r, const Family& f, Value x) {
@@ -262,17 +288,25 @@ private:
                                    : joined_parameters(out, f, i, axis));
         }
         Value products = out.add(*f.dots[0]->def, f.dots[0]->attrs, operands)[0];
-        Value whole = f.maps.empty() ? products : merged_map(out, f, products);
+        Value whole = products;
+        slice_results(out, f.dots, weights, axis, whole);
+        const Level* before = &f.dots;
+        for (const Level& level : f.maps) {
+            whole = merged_map(out, level, (*before)[0]->outputs[0], whole);
+            slice_results(out, level, weights, axis, whole);
+            before = &level;
+        }
+    }
+
+    /// The parts of `whole` as results of the nodes; those that later maps alone read are dead.
+    void slice_results(Graph& out, const Level& nodes, const std::vector<const Tensor*>& weights,
+                       int64_t axis, Value whole) {
         auto last = static_cast<int64_t>(out.type(whole).rank()) - 1;
         int64_t start = 0;
-        for (size_t i = 0; i < f.dots.size(); ++i) {
+        for (size_t i = 0; i < nodes.size(); ++i) {
             int64_t size = size_at(*weights[i], axis);
-            const Node* replaced = f.maps.empty() ? f.dots[i] : f.maps[i];
-            out.set_origin(replaced->name);
-            if (!f.maps.empty()) { // only the replaced map reads it: dead
-                results_[f.dots[i]] = ops::slice(out, products, last, start, size);
-            }
-            results_[replaced] = ops::slice(out, whole, last, start, size);
+            out.set_origin(nodes[i]->name);
+            results_[nodes[i]] = ops::slice(out, whole, last, start, size);
             start += size;
         }
     }
@@ -309,20 +343,41 @@ private:
         return exchanged ? t : with_axes_exchanged(t);
     }
 
-    Value merged_map(Graph& out, const Family& f, Value whole) const {
+    /// Operand i of the maps, side by side unless it is one number for all.
+    Tensor merged_constant(const Level& level, size_t i) const {
+        std::vector<Tensor> own;
+        own.reserve(level.size());
+        bool same = true;
+        for (const Node* m : level) {
+            own.push_back(*g_.constant(m->inputs[i]));
+            same = same && own.back().count() == 1 && own.back() == own[0];
+        }
+        if (same) {
+            return own[0];
+        }
+        std::vector<const Tensor*> parts;
+        for (size_t k = 0; k < own.size(); ++k) {
+            if (own[k].count() == 1) {
+                Dim columns = g_.type(level[k]->outputs[0]).dims.back();
+                own[k] = repeated(own[k], columns.value());
+            }
+            parts.push_back(&own[k]);
+        }
+        return joined(parts, 0);
+    }
+
+    /// The maps of `level` as one of `whole`, which stands for `replaced` in the first.
+    Value merged_map(Graph& out, const Level& level, Value replaced, Value whole) const {
+        const Node& first = *level[0];
         Values in;
-        for (size_t i = 0; i < f.maps[0]->inputs.size(); ++i) {
-            if (f.maps[0]->inputs[i] == f.dots[0]->outputs[0]) {
+        for (size_t i = 0; i < first.inputs.size(); ++i) {
+            if (first.inputs[i] == replaced) {
                 in.push_back(whole);
                 continue;
             }
-            std::vector<const Tensor*> parts;
-            for (const Node* m : f.maps) {
-                parts.push_back(g_.constant(m->inputs[i]));
-            }
-            in.push_back(ops::constant(out, parts[0]->count() == 1 ? *parts[0] : joined(parts, 0)));
+            in.push_back(ops::constant(out, merged_constant(level, i)));
         }
-        return out.add1(map_def, f.maps[0]->as<Map>(), std::span<const Value>(in));
+        return out.add1(map_def, first.as<Map>(), std::span<const Value>(in));
     }
 
     const Graph& g_;
