@@ -58,20 +58,30 @@ std::vector<bool> kept_apart(const Graph& g, std::span<const Value> in) {
 struct Readers {
     std::vector<uint32_t> all;
     std::vector<uint32_t> maps;
-    std::vector<bool> fixed; // constants and values computed from them alone, once
+    std::vector<bool> fixed;  // constants and values computed from them alone, once
+    std::vector<bool> joined; // a map reads it beside another whole tensor
 
     explicit Readers(const Graph& g)
-        : all(use_counts(g)), maps(g.value_count(), 0), fixed(g.value_count(), false) {
+        : all(use_counts(g)), maps(g.value_count(), 0), fixed(g.value_count(), false),
+          joined(g.value_count(), false) {
         for (const Node& n : g.nodes()) {
             bool known = n.is(constant_def) || !n.inputs.empty();
             for (Value v : n.inputs) {
                 maps[v.id] += n.is(map_def) ? 1 : 0;
                 known = known && fixed[v.id];
+                joined[v.id] = joined[v.id] || (n.is(map_def) && has_other_tensor(g, n, v));
             }
             for (Value v : n.outputs) {
                 fixed[v.id] = known;
             }
         }
+    }
+
+private:
+    bool has_other_tensor(const Graph& g, const Node& map, Value v) const {
+        return std::any_of(map.inputs.begin(), map.inputs.end(), [&](Value o) {
+            return o != v && !fixed[o.id] && g.type(o).dims == g.type(v).dims;
+        });
     }
 };
 
@@ -125,6 +135,16 @@ bool is_cheaper_again(const Graph& g, const Node& map, uint32_t readers) {
            whole * readers <= whole + 1 + readers;
 }
 
+/// Whether a map widens bytes that a kernel's epilogue can store, for a map that reads another
+/// tensor too: a residual is stored as bytes, and widened where it is added.
+bool widens_stored_bytes(const Graph& g, const Node& stores, DType wide, bool joined) {
+    DType narrow = g.type(stores.outputs[0]).dtype;
+    bool bytes = narrow != DType::Bool && bit_width(narrow) == 8 && bit_width(wide) > 8;
+    return bytes && joined &&
+           std::any_of(stores.inputs.begin(), stores.inputs.end(),
+                       [&g](Value v) { return kernel_before(g, v) != nullptr; });
+}
+
 std::optional<Values> fuse_into_map(Rewriter& r, const Node& n, std::span<const Value> in,
                                     const Readers& readers) {
     if (!n.is(map_def)) {
@@ -145,8 +165,9 @@ std::optional<Values> fuse_into_map(Rewriter& r, const Node& n, std::span<const 
         Value read = n.inputs[i];
         bool alone = readers.all[read.id] == occurrences && g.type(in[i]).dims == dims;
         bool fuses =
-            p != nullptr && !apart[i] && p->as<Map>().body.code.size() < budget &&
-            operands + p->inputs.size() <= most_inputs &&
+            p != nullptr && !apart[i] &&
+            !widens_stored_bytes(g, *p, n.as<Map>().dtype, readers.joined[n.outputs[0].id]) &&
+            p->as<Map>().body.code.size() < budget && operands + p->inputs.size() <= most_inputs &&
             (alone || (readers.all[read.id] == readers.maps[read.id] && !readers.fixed[read.id] &&
                        is_cheaper_again(g, *p, readers.maps[read.id])));
         if (fuses) {
