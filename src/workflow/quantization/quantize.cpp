@@ -2,6 +2,7 @@
 #include "workflow/quantization/quantize.h"
 
 #include "base/error.h"
+#include "slim/opset.h"
 #include "slim/prepare.h"
 #include "slim/rules.h"
 #include "slim/slim.h"
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -24,7 +26,13 @@ using slim::Context;
 using slim::is_op;
 
 constexpr int64_t first_channel_opset = 13; // QuantizeLinear with an axis
+constexpr int64_t first_f8_opset = 19;
 constexpr std::string_view contrib = "com.microsoft";
+/// Convolutions of fewer channels a group, and sums of fewer products, run as fast in 16-bit floats
+/// as in f8e4m3.
+constexpr int64_t least_f8_channels = 16;
+constexpr int64_t least_f8_depth = 64;
+constexpr float least_scale = std::numeric_limits<float>::min();
 
 template <size_t N>
 bool is_one_of(const onnx::Node& n, const std::array<std::string_view, N>& types) {
@@ -66,6 +74,16 @@ std::optional<Weight> weight_of(const Context& c, const onnx::Node& n) {
     return variable ? w : std::nullopt;
 }
 
+/// Whether products of f8e4m3 with this weight are faster than those of 16-bit floats.
+bool gains_from_f8(const Context& c, const onnx::Node& n, const Weight& w) {
+    const onnx::Tensor& t = *c.edit.constant(w.name);
+    int64_t depth = 1;
+    for (size_t i = 0; i < t.dims.size(); ++i) {
+        depth *= static_cast<int64_t>(i) == w.axis ? 1 : t.dims[i];
+    }
+    return depth >= least_f8_depth && (!is_op(n, "Conv") || t.dims[1] >= least_f8_channels);
+}
+
 /// Whether it averages over the last two axes of pictures, as global pooling does.
 bool averages_pictures(const Context& c, const onnx::Node& n) {
     if (!is_op(n, "ReduceMean") || c.rank(n.inputs[0]) != 4) {
@@ -80,13 +98,19 @@ bool averages_pictures(const Context& c, const onnx::Node& n) {
     return list == std::vector<int64_t>{2, 3};
 }
 
-PlacementRole role_of(const Context& c, const onnx::Node& n, size_t variable_inputs) {
-    if (weight_of(c, n)) {
-        return PlacementRole::Product;
+PlacementRole role_of(const Context& c, const onnx::Node& n, size_t variable_inputs,
+                      ProductFormat format) {
+    bool f8 = format == ProductFormat::Fp8;
+    if (std::optional<Weight> w = weight_of(c, n)) {
+        return !f8 || gains_from_f8(c, n, *w) ? PlacementRole::Product : PlacementRole::Other;
     }
     if (slim::has_body(n) || n.outputs.size() != 1 || variable_inputs == 0 ||
         c.dtype(n.outputs[0]) != DType::F32) {
         return PlacementRole::Other;
+    }
+    if (f8) { // what lies between products stays as it is
+        return is_one_of(n, views) && variable_inputs == 1 ? PlacementRole::View
+                                                           : PlacementRole::Other;
     }
     if (is_one_of(n, joins) && variable_inputs > 1) {
         bool plain = n.op_type != "Sub" && n.op_type != "Div"; // those belong to norms
@@ -110,18 +134,22 @@ PlacementRole role_of(const Context& c, const onnx::Node& n, size_t variable_inp
 /// Quantises one model, in its main graph.
 class Quantizer {
 public:
-    Quantizer(onnx::Model& model, const CalibrationCache& cache, QuantizeReport& report)
-        : model_(model), cache_(cache), report_(report), analysis_(model), names_(model),
+    Quantizer(onnx::Model& model, const CalibrationCache& cache, ProductFormat format,
+              QuantizeReport& report)
+        : model_(model), cache_(cache), format_(format),
+          type_(format == ProductFormat::Fp8 ? DType::F8E4M3 : DType::I8), report_(report),
+          analysis_(model), names_(model),
           edit_(model.graph, nullptr, names_), context_{edit_, analysis_, model_, options_,
                                                         opset()} {}
 
     void run() {
         sketch();
+        leads_ = lead_to_products();
         std::vector<float> scales = assign_scales(sketch_);
         size_t nodes = edit_.size();
         for (size_t t = 0; t < scales.size(); ++t) {
             if (scales[t] > 0) {
-                quantise_tensor(tensors_[t], scales[t], nodes);
+                quantise_tensor(tensors_[t], in_type(scales[t]), nodes);
             }
         }
         for (size_t i = 0; i < nodes; ++i) {
@@ -143,6 +171,14 @@ private:
     int64_t opset() const {
         auto at = model_.opset_imports.find("");
         return at == model_.opset_imports.end() ? 1 : at->second;
+    }
+
+    /// The scale of the type from that of int8.
+    float in_type(float scale) const {
+        constexpr double int8_steps = 127;
+        constexpr double largest_f8 = 448;
+        auto narrow = static_cast<float>(static_cast<double>(scale) * int8_steps / largest_f8);
+        return format_ == ProductFormat::Int8 ? scale : std::max(narrow, least_scale);
     }
 
     size_t number(const std::string& tensor) {
@@ -169,7 +205,10 @@ private:
                     op.inputs.push_back(number(in));
                 }
             }
-            op.role = role_of(context_, n, op.inputs.size());
+            op.role = role_of(context_, n, op.inputs.size(), format_);
+            if (op.role != PlacementRole::Product && weight_of(context_, n)) {
+                report_.small.push_back(n.outputs[0]);
+            }
             if (op.role == PlacementRole::Product) {
                 op.inputs.resize(1);
             }
@@ -199,19 +238,49 @@ private:
         return n;
     }
 
-    /// Inserts Q and DQ after a tensor; all nodes read the result, but not through bodies.
+    /// By node: whether it is a product or a view of one's input.
+    std::vector<bool> lead_to_products() const {
+        std::vector<bool> wanted(tensors_.size(), false);
+        std::vector<bool> out(sketch_.ops.size(), false);
+        for (size_t i = sketch_.ops.size(); i-- > 0;) {
+            const PlacementOp& op = sketch_.ops[i];
+            bool view =
+                op.role == PlacementRole::View && !op.outputs.empty() && wanted[op.outputs[0]];
+            out[i] = op.role == PlacementRole::Product || view;
+            if (out[i]) {
+                wanted[op.inputs[0]] = true;
+            }
+        }
+        return out;
+    }
+
+    bool is_conv(size_t i) const {
+        return sketch_.ops[i].role == PlacementRole::Product && is_op(edit_.node(i), "Conv");
+    }
+
+    /// Inserts Q and DQ after a tensor. All nodes read the result, but not through bodies; of
+    /// f8e4m3 (ProductFormat), if no convolution reads it, products alone.
     void quantise_tensor(const std::string& tensor, float scale, size_t nodes) {
         std::vector<size_t> readers = edit_.readers(tensor);
         std::string s = context_.add(Tensor::scalar(DType::F32, scale), tensor + "_scale");
-        std::string zero = context_.add(Tensor::scalar_i64(DType::I8, 0), tensor + "_zero_point");
+        std::string zero = context_.add(Tensor::zeros(type_, {}), tensor + "_zero_point");
         std::string q = edit_.fresh_name(tensor + "_QuantizeLinear");
         std::string dq = edit_.fresh_name(str(tensor, dequantised_suffix));
         edit_.append(node("QuantizeLinear", {tensor, s, zero}, q));
         edit_.append(node("DequantizeLinear", {q, s, zero}, dq));
+        bool by_all = format_ == ProductFormat::Int8 ||
+                      std::any_of(readers.begin(), readers.end(),
+                                  [&](size_t i) { return i < nodes && is_conv(i); });
         for (size_t i : readers) {
             onnx::Node n = edit_.node(i);
-            if (i < nodes && !slim::has_body(n)) {
+            if (i >= nodes || slim::has_body(n)) {
+                continue;
+            }
+            if (by_all) {
                 std::replace(n.inputs.begin(), n.inputs.end(), tensor, dq);
+                edit_.update(i, std::move(n));
+            } else if (n.inputs[0] == tensor && leads_[i]) {
+                n.inputs[0] = dq;
                 edit_.update(i, std::move(n));
             }
         }
@@ -219,13 +288,13 @@ private:
         report_.tensors.push_back(tensor);
     }
 
-    /// Whether a product reads int8 here, or a view of it.
-    bool reads_int8(const std::string& tensor) const {
+    /// Whether a product reads the narrow type here, or a view of it.
+    bool reads_narrow(const std::string& tensor) const {
         if (dequantised_.contains(tensor)) {
             return true;
         }
         std::optional<size_t> p = edit_.producer(tensor);
-        return p && is_one_of(edit_.node(*p), views) && reads_int8(edit_.node(*p).inputs[0]);
+        return p && is_one_of(edit_.node(*p), views) && reads_narrow(edit_.node(*p).inputs[0]);
     }
 
     void quantise_product(size_t i) {
@@ -234,7 +303,7 @@ private:
             return;
         }
         onnx::Node n = edit_.node(i);
-        if (!reads_int8(n.inputs[0])) {
+        if (!reads_narrow(n.inputs[0])) {
             report_.missing.push_back(tensors_[sketch_.ops[i].inputs[0]]);
             return;
         }
@@ -253,13 +322,13 @@ private:
     std::string quantised_constant(const std::string& name, int64_t axis) {
         auto [it, fresh] = weights_.try_emplace({name, axis}, "");
         if (fresh) {
-            QuantizedWeight w = quantized_weight(context_.constant(name).value(), DType::I8, axis);
+            QuantizedWeight w = quantized_weight(context_.constant(name).value(), type_, axis);
             if (std::isfinite(w.error)) {
                 std::string q = context_.add(w.q, name + "_quantized");
                 std::string s = context_.add(w.scale, name + "_scale");
                 Shape channels{w.scale.count()};
                 std::string zero =
-                    context_.add(Tensor::zeros(DType::I8, channels), name + "_zero_point");
+                    context_.add(Tensor::zeros(type_, channels), name + "_zero_point");
                 std::string dq = edit_.fresh_name(str(name, dequantised_suffix));
                 onnx::Node n = node("DequantizeLinear", {q, s, zero}, dq);
                 slim::set_int(n, "axis", axis);
@@ -272,6 +341,8 @@ private:
 
     onnx::Model& model_;
     const CalibrationCache& cache_;
+    ProductFormat format_;
+    DType type_;
     QuantizeReport& report_;
     SlimOptions options_;
     slim::Analysis analysis_;
@@ -281,7 +352,8 @@ private:
     std::unordered_map<std::string, float> by_name_;
     std::vector<std::string> tensors_; // by number
     std::unordered_map<std::string, size_t> numbers_;
-    PlacementSketch sketch_; // its ops are the nodes
+    PlacementSketch sketch_;  // its ops are the nodes
+    std::vector<bool> leads_; // by node: to products
     std::unordered_set<std::string> dequantised_;
     std::map<std::pair<std::string, int64_t>, std::string> weights_;
 };
@@ -312,13 +384,16 @@ onnx::Model quantisable(const onnx::Model& model) {
 }
 
 onnx::Model quantised(const onnx::Model& model, const CalibrationCache& cache,
-                      QuantizeReport* report) {
+                      QuantizeReport* report, ProductFormat format) {
     require(!is_quantised(model), ErrorCode::InvalidArgument,
             "the model contains quantisation: it already has its scales and takes no "
             "calibration cache");
     onnx::Model out = quantisable(model);
+    if (format == ProductFormat::Fp8) {
+        out = slim::deep_copy(raised_opset(out, first_f8_opset));
+    }
     QuantizeReport own;
-    Quantizer(out, cache, report == nullptr ? own : *report).run();
+    Quantizer(out, cache, format, report == nullptr ? own : *report).run();
     return out;
 }
 
