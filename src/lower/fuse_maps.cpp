@@ -59,7 +59,7 @@ struct Readers {
     std::vector<uint32_t> all;
     std::vector<uint32_t> maps;
     std::vector<bool> fixed;  // constants and values computed from them alone, once
-    std::vector<bool> joined; // a map reads it beside another whole tensor
+    std::vector<bool> joined; // a map reads it, or a map of it, beside another whole tensor
 
     explicit Readers(const Graph& g)
         : all(use_counts(g)), maps(g.value_count(), 0), fixed(g.value_count(), false),
@@ -73,6 +73,13 @@ struct Readers {
             }
             for (Value v : n.outputs) {
                 fixed[v.id] = known;
+            }
+        }
+        for (size_t i = g.nodes().size(); i-- > 0;) {
+            const Node& n = g.nodes()[i];
+            for (Value v : n.is(map_def) && joined[n.outputs[0].id] ? n.inputs : Values()) {
+                bool alone = all[v.id] == 1 && g.type(v).dims == g.type(n.outputs[0]).dims;
+                joined[v.id] = joined[v.id] || alone;
             }
         }
     }
