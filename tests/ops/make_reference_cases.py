@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tests/ops/reference.case: for every composite op small inputs and results, by numpy in
+"""Writes tests/ops/reference.case: for every composite op, and dot of 8-bit floats, small inputs and results, by numpy in
 float64 from the definitions (reference/formulas.py), compared with ONNX's reference evaluator where
 that has the op. No part of Ingot runs. A test compares the file with this script's output, byte by
 byte.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""quantize, dequantize and quantized_dot."""
+"""quantize, dequantize, quantized_dot, and dot of 8-bit floats."""
 import numpy as np
 from onnx import TensorProto
 
@@ -130,6 +130,22 @@ def quantized_dot(a, q, scale, zero=None, contract=([1], [0]), axis=1, block=0, 
          **options)
 
 
+def f8_dot(a, b, contract, dtype="f32", **options):
+    """Products and sums of such numbers are exact in float64, and in f32 where they are small."""
+    case("dot", {"a_contract": contract[0], "b_contract": contract[1], "dtype": dtype}, [a, b],
+         lambda x, y: np.tensordot(x, y, contract), out=[dtype], exact=True, **options)
+
+
+def f8_dots():
+    # The largest numbers, the least ones, and those between; a row of either sign.
+    edges = [448, -448, 416, 0.001953125, -0.001953125, 0.015625, 240, -0.013671875, 1.125, -1.875, 0, -0.0]
+    f8_dot(Given("f8e4m3", [1, 12], edges), Given("f8e4m3", [12, 1], [1] * 12), ([1], [0]))
+    f8_dot(Given("f8e4m3", [3, 48]), Given("f8e4m3", [48, 5]), ([1], [0]))
+    f8_dot(Given("f8e4m3", ["M", 33]), Given("f8e4m3", [4, 33]), ([1], [1]), symbols={"M": 3})
+    f8_dot(Given("f8e4m3", [17, 2]), Given("f8e4m3", [17, 3]), ([0], [0]), dtype="f16")
+    f8_dot(Given("f8e5m2", [2, 20]), Given("f8e5m2", [20, 3]), ([1], [0]))
+
+
 def quantized_dots():
     quantized_dot(Given("f32", [2, 3]), Given("i8", [3, 4]), Given("f32", [], [0.5]))
     quantized_dot(Given("f32", [2, 3]), Given("u8", [3, 4]), scales("f32", [4], 4), Given("u8", [4]))
@@ -162,3 +178,4 @@ def add():
     quantizations()
     dequantizations()
     quantized_dots()
+    f8_dots()

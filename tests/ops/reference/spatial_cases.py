@@ -74,6 +74,9 @@ def convolutions():
     conv(Given("i8", [2, 4, 5], span=(-128, 127)), Given("i8", [4, 2, 2], span=(-128, 127)), groups=2, strides=[2],
          dtype="i32")
     conv(Given("f8e4m3", [1, 2, 3, 3]), Given("f8e4m3", [2, 2, 2, 2]), dtype="f32")
+    conv(Given("f8e4m3", ["N", 16, 4, 3]), Given("f8e4m3", [2, 16, 2, 2]), strides=[2, 1], low=[1, 0], high=[0, 1],
+         dtype="f32", symbols={"N": 1})
+    conv(Given("f8e4m3", [2, 6, 5]), Given("f8e4m3", [4, 3, 2]), groups=2, dilations=[2], dtype="f32")
 
 
 def transposed_convolutions():
