@@ -42,7 +42,8 @@ CalibrationCache cache_of(const onnx::Model& m) {
     return c;
 }
 
-/// The types of a model's products when it is lowered for a GPU.
+/// The types of a model's products when it is lowered for a GPU. Convolutions of few channels
+/// multiply integers as 16-bit floats.
 struct Products {
     int integer = 0;
     int floating = 0;
@@ -52,8 +53,9 @@ Products products_of(const Graph& optimised) {
     Products out;
     visit_nodes(g, [&](const Graph& part, const Node& n) {
         if (n.is(ops::conv_def) || n.is(dot_def)) {
-            bool whole = part.type(n.outputs[0]).dtype == DType::I32;
-            ++(whole ? out.integer : out.floating);
+            DType result = part.type(n.outputs[0]).dtype;
+            bool halves = part.type(n.inputs[0]).dtype == DType::F16 && result == DType::F32;
+            ++(result == DType::I32 || halves ? out.integer : out.floating);
         }
     });
     return out;
