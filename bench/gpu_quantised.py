@@ -62,7 +62,7 @@ def engine(ingot, a, graph, inputs, form):
         first_results.fill(a.graphs / f"{graph}.onnx", model)
     if FORMATS[form] is not None:
         narrow = a.work / f"{graph}.{form}.onnx"
-        print(call(ingot, "calibrate", model, "--data", samples(a.work / f"{graph}.data", inputs), "--algorithm=minmax",
+        print(call(ingot, "calibrate", model, "--data", samples(a.work / f"{graph}.samples", inputs), "--algorithm=minmax",
                    *FORMATS[form], "-o", narrow).strip().splitlines()[-1], flush=True)
         model = narrow
     call(ingot, "build", model, "-o", path, "--fp16")
@@ -92,8 +92,8 @@ def main():
         for f, path in engines.items():
             target = [f"--for={a.plans}", "--noCompile"] if a.plans else []
             text = call(ingot, "inspect", path, "--kernels", f"--shapes={shapes}", *target)
-            rows = re.findall(r"^ +\d+ +([0-9.]+) .*$", text, re.MULTILINE)
-            launches[f] = len(rows)
+            rows = re.findall(r"^ +\d+ +([0-9.]+) +(?:[a-z]+) ", text, re.MULTILINE)
+            launches[f] = len(re.findall(r"^ .* \d+ +(?:-|\d+)  \w+$", text, re.MULTILINE))
             if a.plans:
                 times[f].append(sum(map(float, rows)) / 1e3)
         for _ in range(0 if a.plans else a.rounds):
