@@ -33,6 +33,16 @@ const Tensor* repeated_constant(const Graph& g, Value v) {
     return p != nullptr && p->is(broadcast_def) ? g.constant(p->inputs[0]) : g.constant(v);
 }
 
+bool is_zero(const Graph& g, Value zero) {
+    const Tensor* t = repeated_constant(g, zero);
+    for (int64_t i = 0; t != nullptr && i < t->count(); ++i) {
+        if (t->get_f64(i) != 0) {
+            return false;
+        }
+    }
+    return t != nullptr;
+}
+
 std::optional<Dequantised> dequantised(Graph& g, Value v) {
     std::vector<Node> views;
     const Node* p = g.producer(v);

@@ -24,6 +24,9 @@ bool is_one(const Graph& g, Value v);
 /// The constant that a value is or repeats; null when neither.
 const Tensor* repeated_constant(const Graph& g, Value v);
 
+/// Whether a zero point is constant and 0 for all elements.
+bool is_zero(const Graph& g, Value zero);
+
 /// Looks through casts between floats, and through reshapes and permutes where one scale serves all
 /// elements; those views then apply to the quantised elements, as new nodes of `g`.
 std::optional<Dequantised> dequantised(Graph& g, Value v);

@@ -17,16 +17,6 @@ constexpr int64_t channel_vector = 16;
 /// Convolutions of up to so many channels have kernels for 16-bit floats.
 constexpr int64_t few_channels = 4;
 
-bool is_zero(const Graph& g, Value zero) {
-    const Tensor* t = repeated_constant(g, zero);
-    for (int64_t i = 0; t != nullptr && i < t->count(); ++i) {
-        if (t->get_f64(i) != 0) {
-            return false;
-        }
-    }
-    return t != nullptr;
-}
-
 std::optional<Dequantised> f8_operand(Graph& g, Value v) {
     auto x = dequantised(g, v);
     bool plain = x && g.type(x->q).dtype == DType::F8E4M3 && x->block == 0 &&

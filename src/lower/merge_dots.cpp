@@ -87,7 +87,7 @@ int64_t free_axis(const Graph& g, const Node& n) {
 }
 
 constexpr size_t piece_bytes = 64 << 10; // that a thread copies at a time
-constexpr size_t most_levels = 4;
+constexpr size_t most_levels = 16;
 
 /// Tensors of rank 1 or 2 joined along an axis.
 Tensor joined(const std::vector<const Tensor*>& parts, int64_t axis) {

@@ -3,6 +3,7 @@
 // f8e4m3 on devices that have them, followed by dequantisation of the sums; products of floats with
 // a quantised weight become quantized_dot, whose kernels read the weight as stored.
 #include "ir/rewrite.h"
+#include "lower/before_views.h"
 #include "lower/dequantised.h"
 #include "lower/f8_products.h"
 #include "lower/lowering.h"
@@ -342,13 +343,22 @@ std::optional<Values> constant_vector(Rewriter& r, const Node& n, std::span<cons
         ops::constant(g, Tensor::of(type.dtype, q->shape(), std::span<const double>(values)))};
 }
 
+/// Leaves out zero points that are 0.
+std::optional<Values> without_zero(Rewriter& r, const Node& n, std::span<const Value> in) {
+    bool given = (n.is(ops::quantize_def) || n.is(ops::dequantize_def)) && in.size() == 3;
+    if (!given || !is_zero(r.out(), in[2])) {
+        return std::nullopt;
+    }
+    return r.out().add(*n.def, n.attrs, in.first(2));
+}
+
 Graph with_quantised_products(const Graph& g, bool f8_products) {
     return dead_code(rewrite(g, [&](Rewriter& r, const Node& n, std::span<const Value> in) {
         auto* f8 = f8_products ? f8_product : [](Rewriter&, const Node&, std::span<const Value>) {
             return std::optional<Values>();
         };
-        for (auto* rule :
-             {constant_vector, same_bytes, integer_conv, integer_dot, f8, quantised_weight}) {
+        for (auto* rule : {constant_vector, same_bytes, integer_conv, integer_dot, f8,
+                           quantised_weight, without_zero}) {
             if (std::optional<Values> out = rule(r, n, in)) {
                 return out;
             }
@@ -363,8 +373,11 @@ Pass quantized_products(const KernelSet&) {
     return {
         .name = "quantized_products",
         .summary = "products of quantised operands become integer ones, or ones of f8e4m3",
-        .run = [](const Graph& g,
-                  const PassOptions& o) { return with_quantised_products(g, o.f8_products); },
+        .run =
+            [](const Graph& g, const PassOptions& o) {
+                return dequantised_before_views(
+                    with_quantised_products(quantised_before_views(g), o.f8_products));
+            },
     };
 }
 
