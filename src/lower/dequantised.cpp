@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lower/dequantised.h"
 
+#include "base/thread_pool.h"
 #include "ops/ops.h"
 
 #include <algorithm>
@@ -11,6 +12,7 @@ namespace ingot::plan {
 namespace {
 
 constexpr size_t longest_chain = 4;
+constexpr int64_t grain = 1 << 16; // elements that a thread dequantises at a time
 
 bool is_cast_between_floats(const Graph& g, const Node& n) {
     const auto& body = n.as<Map>().body.code;
@@ -19,6 +21,41 @@ bool is_cast_between_floats(const Graph& g, const Node& n) {
     });
     return casts && n.inputs.size() == 1 && is_float(g.type(n.inputs[0]).dtype) &&
            is_float(g.type(n.outputs[0]).dtype);
+}
+
+/// Maps an element to its parameter: one for all, one per position of an axis, or one per block
+/// along it.
+struct ParameterIndex {
+    int64_t count = 1;
+    int64_t inner = 1;
+    int64_t size = 1;
+    int64_t block = 0;
+
+    int64_t operator()(int64_t element) const {
+        if (count == 1) {
+            return 0;
+        }
+        int64_t position = element / inner % size;
+        if (block == 0) {
+            return position;
+        }
+        int64_t blocks = (size + block - 1) / block;
+        return (element / inner / size * blocks + position / block) * inner + element % inner;
+    }
+};
+
+ParameterIndex index_of(const Tensor& q, const Tensor& parameter, const ops::Dequantize& a) {
+    ParameterIndex out;
+    out.count = parameter.count();
+    if (out.count > 1) {
+        auto axis = static_cast<size_t>(normalize_axis(a.axis, q.rank()));
+        out.size = q.shape()[axis];
+        out.block = a.block;
+        for (size_t i = axis + 1; i < q.shape().size(); ++i) {
+            out.inner *= q.shape()[i];
+        }
+    }
+    return out;
 }
 
 } // namespace
@@ -68,6 +105,25 @@ std::optional<Dequantised> dequantised(Graph& g, Value v) {
         out.q = g.add(*views[i].def, views[i].attrs, std::array{out.q})[0];
     }
     out.axis = g.type(out.q).rank() > 0 && !one ? normalize_axis(a.axis, g.type(out.q).rank()) : 0;
+    return out;
+}
+
+Tensor dequantised_constant(const Tensor& q, const Tensor& scale, const Tensor* zero,
+                            const ops::Dequantize& a) {
+    Tensor out = Tensor::empty(DType::F32, q.shape());
+    std::span<float> to = out.as_mutable<float>();
+    std::span<const float> scales = scale.as<float>();
+    ParameterIndex of_scale = index_of(q, scale, a);
+    ParameterIndex of_zero = zero == nullptr ? ParameterIndex{} : index_of(q, *zero, a);
+    const auto* bytes = reinterpret_cast<const int8_t*>(q.bytes().data());
+    bool plain = q.dtype() == DType::I8;
+    ThreadPool::shared().parallel_for(q.count(), grain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            auto x = plain ? static_cast<float>(bytes[i]) : static_cast<float>(q.get_f64(i));
+            x -= zero == nullptr ? 0.0F : static_cast<float>(zero->get_f64(of_zero(i)));
+            to[static_cast<size_t>(i)] = x * scales[static_cast<size_t>(of_scale(i))];
+        }
+    });
     return out;
 }
 

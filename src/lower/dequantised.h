@@ -2,7 +2,7 @@
 // Dequantised operands of products: the narrow elements behind them, with scale and zero point.
 #pragma once
 
-#include "ir/graph.h"
+#include "ops/ops.h"
 
 #include <optional>
 #include <vector>
@@ -30,5 +30,10 @@ bool is_zero(const Graph& g, Value zero);
 /// Looks through casts between floats, and through reshapes and permutes where one scale serves all
 /// elements; those views then apply to the quantised elements, as new nodes of `g`.
 std::optional<Dequantised> dequantised(Graph& g, Value v);
+
+/// (q - zero) * scale in f32: narrow elements, a scale of f32, and a zero point or null, as
+/// `dequantize` takes them. In parallel.
+Tensor dequantised_constant(const Tensor& q, const Tensor& scale, const Tensor* zero,
+                            const ops::Dequantize& a);
 
 } // namespace ingot::plan

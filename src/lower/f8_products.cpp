@@ -5,6 +5,7 @@
 #include "ops/ops.h"
 
 #include <algorithm>
+#include <array>
 
 namespace ingot::plan {
 
@@ -187,6 +188,31 @@ std::optional<Values> f8_product(Rewriter& r, const Node& n, std::span<const Val
     return n.is(dot_def)         ? f8_dot(r, n, in)
            : n.is(ops::conv_def) ? f8_conv(r, n, in)
                                  : std::nullopt;
+}
+
+std::optional<Values> float_weight(Rewriter& r, const Node& n, std::span<const Value> in) {
+    Graph& g = r.out();
+    const Node* p = n.is(ops::conv_def) && f8_operand(g, in[0]) ? g.producer(in[1]) : nullptr;
+    if (p == nullptr || !p->is(ops::dequantize_def)) {
+        return std::nullopt;
+    }
+    const Tensor* q = g.constant(p->inputs[0]);
+    const Tensor* scale = g.constant(p->inputs[1]);
+    const Tensor* zero = p->inputs.size() == 3 ? g.constant(p->inputs[2]) : nullptr;
+    DType type = g.type(in[1]).dtype;
+    bool known = q != nullptr && scale != nullptr && (p->inputs.size() == 2 || zero != nullptr);
+    if (!known || scale->dtype() != DType::F32 || (type != DType::F32 && type != DType::F16)) {
+        return std::nullopt;
+    }
+    Tensor w = dequantised_constant(*q, *scale, zero, p->as<ops::Dequantize>());
+    if (type == DType::F16) {
+        Tensor halves = Tensor::empty(type, w.shape());
+        std::transform(w.as<float>().begin(), w.as<float>().end(),
+                       halves.as_mutable<uint16_t>().begin(), f16_from_f32);
+        w = std::move(halves);
+    }
+    Value wide = ops::constant(g, std::move(w));
+    return r.copy(n, std::array{in[0], wide});
 }
 
 } // namespace ingot::plan

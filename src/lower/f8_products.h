@@ -13,4 +13,8 @@ namespace ingot::plan {
 /// and shapes that gain nothing: sums of few products, few channels.
 std::optional<Values> f8_product(Rewriter& r, const Node& n, std::span<const Value> in);
 
+/// For other convolutions of such operands: the constant weight becomes floats, once and not in
+/// each run.
+std::optional<Values> float_weight(Rewriter& r, const Node& n, std::span<const Value> in);
+
 } // namespace ingot::plan

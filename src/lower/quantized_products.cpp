@@ -357,7 +357,7 @@ Graph with_quantised_products(const Graph& g, bool f8_products) {
         auto* f8 = f8_products ? f8_product : [](Rewriter&, const Node&, std::span<const Value>) {
             return std::optional<Values>();
         };
-        for (auto* rule : {constant_vector, same_bytes, integer_conv, integer_dot, f8,
+        for (auto* rule : {constant_vector, same_bytes, integer_conv, integer_dot, f8, float_weight,
                            quantised_weight, without_zero}) {
             if (std::optional<Values> out = rule(r, n, in)) {
                 return out;

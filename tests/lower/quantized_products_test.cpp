@@ -319,7 +319,12 @@ TEST(QuantizedProducts, ConvolutionsOfF8BecomeThose) {
         expect_close(
             g, lowered,
             {random_tensor(DType::F8E4M3, {2, c.channels * c.groups, 7, 6}, -448, 448, 7)});
-        EXPECT_FALSE(multiplies_f8(with_f8(g, false), ops::conv_def));
+        Graph in_floats = with_f8(g, false);
+        EXPECT_FALSE(multiplies_f8(in_floats, ops::conv_def));
+        const Node* conv = find(in_floats, ops::conv_def);
+        const Tensor* w = in_floats.constant(conv->inputs[1]);
+        ASSERT_NE(w, nullptr) << "dequantised in each run";
+        EXPECT_EQ(w->dtype(), DType::F32);
     }
     for (const F8Conv& c :
          {F8Conv{.channels = 24}, F8Conv{.channels = 32, .groups = 2}, F8Conv{.axis = 1}}) {
