@@ -343,13 +343,25 @@ std::optional<Values> constant_vector(Rewriter& r, const Node& n, std::span<cons
         ops::constant(g, Tensor::of(type.dtype, q->shape(), std::span<const double>(values)))};
 }
 
-/// Leaves out zero points that are 0.
-std::optional<Values> without_zero(Rewriter& r, const Node& n, std::span<const Value> in) {
-    bool given = (n.is(ops::quantize_def) || n.is(ops::dequantize_def)) && in.size() == 3;
-    if (!given || !is_zero(r.out(), in[2])) {
+/// Leaves out zero points that are 0, and makes a vector of one scale a number: operands of an
+/// epilogue that need no reading.
+std::optional<Values> plain_parameters(Rewriter& r, const Node& n, std::span<const Value> in) {
+    Graph& g = r.out();
+    bool quantises = n.is(ops::quantize_def) && n.as<ops::Quantize>().block == 0;
+    if (!quantises && !(n.is(ops::dequantize_def) && n.as<ops::Dequantize>().block == 0)) {
         return std::nullopt;
     }
-    return r.out().add(*n.def, n.attrs, in.first(2));
+    const Tensor* scale = g.constant(in[1]);
+    bool vector = scale != nullptr && scale->count() == 1 && scale->rank() > 0;
+    bool zero = in.size() == 3 && is_zero(g, in[2]);
+    if (!vector && !zero) {
+        return std::nullopt;
+    }
+    Values operands(in.begin(), zero ? in.begin() + 2 : in.end());
+    if (vector) {
+        operands[1] = ops::constant(g, Tensor::scalar(scale->dtype(), scale->get_f64(0)));
+    }
+    return g.add(*n.def, n.attrs, operands);
 }
 
 Graph with_quantised_products(const Graph& g, bool f8_products) {
@@ -358,7 +370,7 @@ Graph with_quantised_products(const Graph& g, bool f8_products) {
             return std::optional<Values>();
         };
         for (auto* rule : {constant_vector, same_bytes, integer_conv, integer_dot, f8, float_weight,
-                           quantised_weight, without_zero}) {
+                           quantised_weight, plain_parameters}) {
             if (std::optional<Values> out = rule(r, n, in)) {
                 return out;
             }

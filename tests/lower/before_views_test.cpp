@@ -80,14 +80,15 @@ TEST(BeforeViews, OthersStay) {
     EXPECT_GT(position(given, ops::dequantize_def), position(given, permute_def));
 }
 
-/// Queries, keys and values of bytes, each quantised again once its heads are apart.
-Graph heads(DType type) {
+/// Queries, keys and values of bytes, each quantised again once its heads are apart, by scales that
+/// are numbers or vectors of one.
+Graph heads(DType type, Shape one = {}) {
     Graph g;
     Dim n = Dim::symbol("N");
     double most = type == DType::I8 ? 127 : 448;
     auto narrow = [&](Value v, double scale) {
-        Value s = ops::scalar(g, DType::F32, scale);
-        Value zero = ops::scalar(g, type, 0);
+        Value s = ops::constant(g, random_tensor(DType::F32, one, scale, scale, 1));
+        Value zero = ops::constant(g, Tensor::zeros(type, one));
         Value q = ops::quantize(g, {0, 0, type, true}, v, s, zero);
         return ops::dequantize(g, {0, 0, DType::F32}, q, s, zero);
     };
@@ -111,6 +112,8 @@ TEST(BeforeViews, HeadsAreQuantisedInOneEpilogue) {
         int64_t kernels =
             count(lowered, fused_def) + count(lowered, map_def) + count(lowered, dot_def);
         EXPECT_EQ(kernels, 2) << "of x, and of all three";
+        Graph vectors = cuda::lower(heads(type, {1}), {});
+        EXPECT_EQ(count(vectors, fused_def) + count(vectors, map_def) + count(vectors, dot_def), 2);
         Tensor x = random_tensor(DType::F32, {3, 6, 64}, -4, 4, 17);
         std::vector<Tensor> want = evaluate(g, std::array{x});
         std::vector<Tensor> got = evaluate(lowered, std::array{x});
