@@ -3,8 +3,7 @@
 // the kernel accepts it.
 #include "base/log.h"
 #include "ir/rewrite.h"
-#include "lower/canonical.h"
-#include "lower/group_inputs.h"
+#include "lower/epilogue_group.h"
 #include "lower/lowering.h"
 #include "ops/primitives.h"
 #include "plan/kernel.h"
@@ -14,32 +13,6 @@
 namespace ingot::plan {
 
 namespace {
-
-/// A body of the producer followed by the map; `inputs` receives the operands.
-GraphRef group_body(const Graph& g, const Node& producer, const Node& map,
-                    std::span<const Value> map_in, size_t leading, Values& inputs) {
-    const auto& attrs = map.as<Map>();
-    CanonicalExpr c =
-        canonical(attrs.body, static_cast<int>(map_in.size()), static_cast<int>(leading));
-    Value result = map_in[leading];
-    Graph body = g.sibling("group");
-    GroupInputs group(body, g);
-    Values in;
-    for (Value v : producer.inputs) {
-        in.push_back(group.of(v));
-    }
-    body.set_origin(producer.name);
-    Values results = body.add(*producer.def, producer.attrs, in);
-    in.clear();
-    for (int i : c.inputs) {
-        Value v = map_in[static_cast<size_t>(i)];
-        in.push_back(v == result ? results[0] : group.of(v));
-    }
-    body.set_origin(map.name);
-    body.add_output("", body.add1(map_def, Map{c.body, attrs.dtype}, in));
-    inputs = group.values();
-    return std::make_shared<const Graph>(std::move(body));
-}
 
 std::optional<Values> fuse_epilogue(const KernelSet& kernels, Rewriter& r, const Node& n,
                                     std::span<const Value> in, std::span<const uint32_t> readers) {
@@ -62,7 +35,7 @@ std::optional<Values> fuse_epilogue(const KernelSet& kernels, Rewriter& r, const
             continue;
         }
         Values inputs;
-        GraphRef body = group_body(r.out(), *p, n, in, i, inputs);
+        GraphRef body = epilogue_group(r.out(), *p, n, in, i, inputs);
         Group group{*body, body->nodes(), body->inputs(), body->outputs()};
         std::string reason = "no kernel of that name";
         if (kernels.find(p->def->name, group, &reason) == nullptr) {

@@ -2,6 +2,7 @@
 // fuse_maps: maps are fused into the maps that read them, by substitution of expressions.
 #include "ir/rewrite.h"
 #include "lower/canonical.h"
+#include "lower/epilogue_group.h"
 #include "lower/lowering.h"
 #include "lower/map_builder.h"
 #include "ops/primitives.h"
@@ -69,7 +70,7 @@ struct Readers {
             for (Value v : n.inputs) {
                 maps[v.id] += n.is(map_def) ? 1 : 0;
                 known = known && fixed[v.id];
-                joined[v.id] = joined[v.id] || (n.is(map_def) && has_other_tensor(g, n, v));
+                joined[v.id] = n.is(map_def) && all[v.id] == 1 && has_other_tensor(g, n, v);
             }
             for (Value v : n.outputs) {
                 fixed[v.id] = known;
@@ -142,18 +143,34 @@ bool is_cheaper_again(const Graph& g, const Node& map, uint32_t readers) {
            whole * readers <= whole + 1 + readers;
 }
 
-/// Whether a map widens bytes that a kernel's epilogue can store, for a map that reads another
-/// tensor too: a residual is stored as bytes, and widened where it is added.
-bool widens_stored_bytes(const Graph& g, const Node& stores, DType wide, bool joined) {
-    DType narrow = g.type(stores.outputs[0]).dtype;
-    bool bytes = narrow != DType::Bool && bit_width(narrow) == 8 && bit_width(wide) > 8;
-    return bytes && joined &&
-           std::any_of(stores.inputs.begin(), stores.inputs.end(),
-                       [&g](Value v) { return kernel_before(g, v) != nullptr; });
+/// Whether a kernel takes the map, which stores bytes, as its epilogue.
+bool is_epilogue(const KernelSet& kernels, const Graph& g, const Node& map) {
+    for (size_t i = 0; i < map.inputs.size(); ++i) {
+        const Node* p = kernel_before(g, map.inputs[i]);
+        if (p == nullptr || p->outputs.size() != 1) {
+            continue;
+        }
+        Values inputs;
+        GraphRef body = epilogue_group(g, *p, map, map.inputs, i, inputs);
+        if (kernels.find(p->def->name,
+                         Group{*body, body->nodes(), body->inputs(), body->outputs()}) != nullptr) {
+            return true;
+        }
+    }
+    return false;
 }
 
-std::optional<Values> fuse_into_map(Rewriter& r, const Node& n, std::span<const Value> in,
-                                    const Readers& readers) {
+/// Whether a map widens bytes that a kernel's epilogue can store, for a map that reads another
+/// tensor too: a residual is stored as bytes, and widened where it is added.
+bool widens_stored_bytes(const KernelSet& kernels, const Graph& g, const Node& stores, DType wide,
+                         bool joined) {
+    DType narrow = g.type(stores.outputs[0]).dtype;
+    bool bytes = narrow != DType::Bool && bit_width(narrow) == 8 && bit_width(wide) > 8;
+    return bytes && joined && is_epilogue(kernels, g, stores);
+}
+
+std::optional<Values> fuse_into_map(const KernelSet& kernels, Rewriter& r, const Node& n,
+                                    std::span<const Value> in, const Readers& readers) {
     if (!n.is(map_def)) {
         return std::nullopt;
     }
@@ -173,7 +190,8 @@ std::optional<Values> fuse_into_map(Rewriter& r, const Node& n, std::span<const 
         bool alone = readers.all[read.id] == occurrences && g.type(in[i]).dims == dims;
         bool fuses =
             p != nullptr && !apart[i] &&
-            !widens_stored_bytes(g, *p, n.as<Map>().dtype, readers.joined[n.outputs[0].id]) &&
+            !widens_stored_bytes(kernels, g, *p, n.as<Map>().dtype,
+                                 readers.joined[n.outputs[0].id]) &&
             p->as<Map>().body.code.size() < budget && operands + p->inputs.size() <= most_inputs &&
             (alone || (readers.all[read.id] == readers.maps[read.id] && !readers.fixed[read.id] &&
                        is_cheaper_again(g, *p, readers.maps[read.id])));
@@ -198,8 +216,8 @@ std::optional<Values> fuse_into_map(Rewriter& r, const Node& n, std::span<const 
 }
 
 /// The map in canonical() form, with `leading` as first operand.
-std::optional<Values> order_map(Rewriter& r, const Node& n, std::span<const Value> in,
-                                const Readers&) {
+std::optional<Values> order_map(const KernelSet&, Rewriter& r, const Node& n,
+                                std::span<const Value> in, const Readers&) {
     if (!n.is(map_def)) {
         return std::nullopt;
     }
@@ -212,28 +230,29 @@ std::optional<Values> order_map(Rewriter& r, const Node& n, std::span<const Valu
     return Values{r.out().add1(map_def, Map{c.body, map.dtype}, inputs)};
 }
 
-using MapRule = std::optional<Values> (*)(Rewriter&, const Node&, std::span<const Value>,
-                                          const Readers&);
+using MapRule = std::optional<Values> (*)(const KernelSet&, Rewriter&, const Node&,
+                                          std::span<const Value>, const Readers&);
 
-Graph rewritten(const Graph& g, MapRule rule) {
+Graph rewritten(const KernelSet& kernels, const Graph& g, MapRule rule) {
     Readers readers(g);
     return dead_code(rewrite(g, [&](Rewriter& r, const Node& n, std::span<const Value> in) {
-        return rule(r, n, in, readers);
+        return rule(kernels, r, n, in, readers);
     }));
 }
 
-Graph fused(const Graph& g) {
+Graph fused(const KernelSet& kernels, const Graph& g) {
     // Twice: a map with two readers has one left once it is fused into the first.
-    return rewritten(rewritten(rewritten(g, fuse_into_map), fuse_into_map), order_map);
+    Graph once = rewritten(kernels, g, fuse_into_map);
+    return rewritten(kernels, rewritten(kernels, once, fuse_into_map), order_map);
 }
 
 } // namespace
 
-Pass fuse_maps(const KernelSet&) {
+Pass fuse_maps(const KernelSet& kernels) {
     return {
         .name = "fuse_maps",
         .summary = "maps become part of the maps that read them",
-        .run = [](const Graph& g, const PassOptions&) { return fused(g); },
+        .run = [&kernels](const Graph& g, const PassOptions&) { return fused(kernels, g); },
     };
 }
 
