@@ -98,8 +98,8 @@ bool runs(const ConvShape& s, const Arch& arch) {
                   chunked(s.x.view.offset) && chunked(s.w.view.offset) &&
                   chunked(s.w.view.strides[0]) && chunked(s.tap_step) && s.w.view.strides[1] == 1 &&
                   w.channels % chunk == 0;
-    return arch.has_wgmma() && wgmma_types(s.x.dtype, s.w.dtype, false) && flat && plain &&
-           filled && layout;
+    bool halves = bit_width(s.x.dtype) == 16 && wgmma_types(s.x.dtype, s.w.dtype, false);
+    return arch.has_wgmma() && halves && flat && plain && filled && layout;
 }
 
 bool fits(const Halo& h, const Arch& arch) {
