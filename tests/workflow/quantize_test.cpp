@@ -360,13 +360,7 @@ TEST_F(Int8Build, UsesTheCacheAndHalvesTogether) {
     config.calibration->cache = calibrated(small_net());
     config.precision = DType::F16;
     auto engine = build_engine(path_, config);
-    Graph g = plan::after(plan::quantized_products, engine->graph());
-    int integer = 0;
-    for (const Node& n : g.nodes()) {
-        bool product = n.is(ops::conv_def) || n.is(dot_def);
-        integer += product && g.type(n.outputs[0]).dtype == DType::I32 ? 1 : 0;
-    }
-    EXPECT_EQ(integer, 6);
+    EXPECT_EQ(products_of(engine->graph()).integer, 6);
     Tensor x = random_tensor(DType::F32, {2, 3, 12, 12}, 5, "x");
     Tensor halves = Context(engine, cpu_backend()).run(std::array{x})[0];
     Tensor floats = Context(build_engine(path_, {}), cpu_backend()).run(std::array{x})[0];
