@@ -237,6 +237,29 @@ TEST(Conv, DequantisedInTheEpilogue) {
     EXPECT_TRUE(expect_family(g, options).tactic.starts_with(options.tactic));
 }
 
+TEST(Conv, FloatsQuantisedInTheEpilogue) {
+    ConvCase first{.x = "f16[2,3,20,24]",
+                   .w = "f16[64,3,7,7]",
+                   .strides = {2, 2},
+                   .low = {3, 3},
+                   .high = {3, 3},
+                   .result = DType::F32};
+    FamilyOptions options;
+    for (const char* tactic : {"conv_stem_4x16x64", "conv_stem_8x16x64", "conv_stem_4x16x32"}) {
+        options.tactic = tactic;
+        for (DType stored : {DType::I8, DType::U8, DType::F8E4M3}) {
+            options.tolerance = is_integer(stored) ? 1 : -1; // about halves
+            FamilyRun r = expect_family(dequantised(first, false, stored), options);
+            EXPECT_EQ(r.tactic, tactic);
+            EXPECT_NE(r.texts.at(0).find("#define IN_REGISTERS 1"), std::string::npos);
+        }
+    }
+    ConvCase later{.x = "f16[2,64,17,20]", .w = "f16[64,64,3,3]", .result = DType::F32};
+    std::vector<std::string> names = tactic_names(dequantised(later, false, DType::I8));
+    EXPECT_TRUE(ran(names, "conv_wgmma_64x64_s1"));
+    EXPECT_FALSE(ran(names, "conv_halo")); // stores 16 bits
+}
+
 TEST(Conv, StridesDilationsAndUnevenPads) {
     sweep(conv_graph({.x = "f16[1,16,11,13]",
                       .w = "f16[8,16,3,2]",

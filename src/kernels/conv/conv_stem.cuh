@@ -6,7 +6,7 @@
 // runs padded to a multiple of 8; elements beyond the window are masked. X_PLANES: rows of a
 // channel are read in vectors of 8 pixels; W_VECTORS: the weights of 8 results are adjacent.
 // IN_REGISTERS: sums go through the epilogue (read_columns and epilogue_pair, generated) in
-// registers, and as 16 bits through shared memory, which stores of whole vectors read.
+// registers, and as 8 or 16 bits through shared memory, which stores of whole vectors read.
 // Traffic: the input about 1.5 times, the result once.
 constexpr int down = 4 * ROWS, across = 16, threads = 128;
 constexpr int panel_pitch = BN + 8, kept_pitch = BN + 8;
@@ -170,6 +170,16 @@ DEVICE void multiply_stem(StemSums& sums, const IN* tile, u32 weights, const Win
 
 #if IN_REGISTERS
 constexpr int row_vectors = BN / 8; // of a row
+/// Two adjacent results.
+template <int BYTES>
+struct StemPair {
+    using type = u32;
+};
+template <>
+struct StemPair<1> {
+    using type = u16;
+};
+using Pair = StemPair<sizeof(OUT)>::type;
 struct StemColumns {
     Columns of[row_vectors];
 };
@@ -181,16 +191,16 @@ DEVICE StemColumns read_stem_columns(i64 n0, int lane, const Geometry& g EPI_PAR
             read_columns(columns.of[j], n0 + j * 8 + (lane & 3) * 2 EPI_PASS);
     return columns;
 }
-/// Stores the 16 positions of a row of a warp. `panel`: the warp's, of words.
-DEVICE void store_row(const ACC (*v)[4], u32* panel, const StemColumns& columns,
+/// Stores the 16 positions of a row of a warp. `panel`: the warp's.
+DEVICE void store_row(const ACC (*v)[4], Pair* panel, const StemColumns& columns,
                       const StemRows& rows, int first, int lane, i64 n0, const Geometry& g,
                       OUT* out EPI_PARAMS) {
     constexpr int pitch = panel_pitch / 2;
-    u32* mine = panel + (lane >> 2) * pitch + (lane & 3);
+    Pair* mine = panel + (lane >> 2) * pitch + (lane & 3);
 #pragma unroll
     for (int j = 0; j < row_vectors; j++) {
-        mine[j * 4] = epilogue_pair(v[j][0], v[j][1], columns.of[j], 0 EPI_PASS);
-        mine[j * 4 + 8 * pitch] = epilogue_pair(v[j][2], v[j][3], columns.of[j], 0 EPI_PASS);
+        mine[j * 4] = (Pair)epilogue_pair(v[j][0], v[j][1], columns.of[j], 0 EPI_PASS);
+        mine[j * 4 + 8 * pitch] = (Pair)epilogue_pair(v[j][2], v[j][3], columns.of[j], 0 EPI_PASS);
     }
     sync_warp();
 #pragma unroll
@@ -198,8 +208,8 @@ DEVICE void store_row(const ACC (*v)[4], u32* panel, const StemColumns& columns,
         int r = (i * 32 + lane) / row_vectors, j = (i * 32 + lane) % row_vectors;
         i64 m = rows(first + r), n = n0 + j * 8;
         if (m >= 0 && n < g.n)
-            *(uint4*)(out + offset_of<RM>((u32)m, g.rows, g.cm[0]) + n) =
-                *(const uint4*)(panel + r * pitch + j * 4);
+            *(Pack<OUT, 8>*)(out + offset_of<RM>((u32)m, g.rows, g.cm[0]) + n) =
+                *(const Pack<OUT, 8>*)(panel + r * pitch + j * 4);
     }
     sync_warp();
 }
@@ -245,8 +255,8 @@ KERNEL void __launch_bounds__(threads, 4)
 #if IN_REGISTERS
 #pragma unroll
         for (int part = 0; part < ROWS; part++)
-            store_row(sums.v[part], (u32*)panel, columns, rows, (warp * ROWS + part) * 16, lane, n0,
-                      g, out EPI_PASS);
+            store_row(sums.v[part], (Pair*)panel, columns, rows, (warp * ROWS + part) * 16, lane,
+                      n0, g, out EPI_PASS);
 #else
 #pragma unroll 1
         for (int part = 0; part < ROWS; part++) {
