@@ -197,7 +197,7 @@ void add_halo_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& arc
         return;
     }
     Contraction c = window_contraction(s);
-    if (c.paired() || !can_store_by_tma(c, sizes_out(s))) {
+    if (c.paired() || bit_width(s.out.dtype) != 16 || !can_store_by_tma(c, sizes_out(s))) {
         return;
     }
     for (int columns : {64, 128}) {
