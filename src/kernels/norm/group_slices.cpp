@@ -18,7 +18,7 @@ constexpr int64_t most_groups = 32; // of a slice
 constexpr int64_t blocks_per_sm = 4;
 constexpr int64_t most_packs = 6; // of a thread, in registers; of 8 some spill
 /// Shared memory of the form in registers: merged, all, sums.
-constexpr int64_t registers_shared = 256 + 8192 + 8192;
+constexpr int64_t registers_shared = 256 + 4096 + 8192;
 
 /// `struct Slices` of group_slices.cuh.
 struct SlicesArg {

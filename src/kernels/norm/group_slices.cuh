@@ -27,11 +27,9 @@ DEVICE Halves halves_of(int column, int size) {
     h.split = (h.first + 1) * size - column * V;
     return h;
 }
-/// The sum over so many adjacent lanes.
-template <int LANES = 32>
 DEVICE float warp_sum(float v) {
 #pragma unroll
-    for (int m = LANES / 2; m > 0; m >>= 1)
+    for (int m = 16; m > 0; m >>= 1)
         v += exchange(v, m);
     return v;
 }
@@ -41,15 +39,6 @@ DEVICE float inverse_of(float n) {
 }
 DEVICE int within(int v, int most) {
     return v < 0 ? 0 : v < most ? v : most;
-}
-DEVICE void all_sync() {
-#if CLUSTER
-    if (gridDim.x > 1) {
-        cluster_sync();
-        return;
-    }
-#endif
-    sync();
 }
 #if PACKS == 0
 /// Sums of group `first` and the next one, from all warps' sums in `parts` for the two groups of
@@ -78,6 +67,15 @@ DEVICE void put_sums(float* parts, const float* v, int split) {
         parts[threadIdx.x / 32 * 2] = a;
         parts[threadIdx.x / 32 * 2 + 1] = b;
     }
+}
+DEVICE void all_sync() {
+#if CLUSTER
+    if (gridDim.x > 1) {
+        cluster_sync();
+        return;
+    }
+#endif
+    sync();
 }
 /// Means and sums of squared distances of this block's groups, into own[group][4].
 DEVICE void block_statistics(const u8* data, float* parts, float* own, const Slices& s, int count) {
@@ -213,31 +211,23 @@ DEVICE void load_affine(float* factor, float* offset, const S* scale, const B* b
     }
 #endif
 }
-/// A column's means, and its factors times its inverse deviations.
-DEVICE void take_statistics(float* mean, float* factor, const float* merged, Halves h) {
-    const float* low = merged + 2 * h.first;
-    const float* high = h.split < V ? low + 2 : low;
-#pragma unroll
-    for (int k = 0; k < V; k++) {
-        mean[k] = k < h.split ? low[0] : high[0];
-        factor[k] *= k < h.split ? low[1] : high[1];
-    }
-}
 #endif
 #if PACKS > 0
-constexpr int most_parts = 16; // of a group, in a cluster
+DEVICE float sum_of_8(float v) {
+#pragma unroll
+    for (int m = 4; m > 0; m >>= 1)
+        v += exchange(v, m);
+    return v;
+}
 /// This thread's means and sums of squared distances for the two groups of its column, whose first
-/// `split` channels belong to the first one. `have` of the packs are pixels; no thread of the block
-/// has more than `most`.
-DEVICE Pack<float, 4> thread_statistics(const Pack<T, V>* x, int have, int most, int split) {
+/// `split` channels belong to the first one. `have` of the packs are pixels.
+DEVICE Pack<float, 4> thread_statistics(const Pack<T, V>* x, int have, int split) {
     float v[V], mean[V], a = 0.0f, b = 0.0f;
 #pragma unroll
     for (int k = 0; k < V; k++)
         v[k] = 0.0f;
 #pragma unroll
     for (int i = 0; i < PACKS; i++) {
-        if (i >= most)
-            break;
 #pragma unroll
         for (int k = 0; k < V; k++)
             v[k] += widen(x[i].v[k]); // zero where there is no pixel
@@ -257,8 +247,6 @@ DEVICE Pack<float, 4> thread_statistics(const Pack<T, V>* x, int have, int most,
     }
 #pragma unroll
     for (int i = 0; i < PACKS; i++) {
-        if (i >= most)
-            break;
         if (i < have) {
 #pragma unroll
             for (int k = 0; k < V; k++) {
@@ -267,7 +255,10 @@ DEVICE Pack<float, 4> thread_statistics(const Pack<T, V>* x, int have, int most,
             }
         }
     }
-    Pack<float, 4> r = {a, 0.0f, b, 0.0f};
+    Pack<float, 4> r;
+    r.v[0] = a;
+    r.v[2] = b;
+    r.v[1] = r.v[3] = 0.0f;
 #pragma unroll
     for (int k = 0; k < V; k++) {
         r.v[1] += k < split ? v[k] : 0.0f;
@@ -275,31 +266,26 @@ DEVICE Pack<float, 4> thread_statistics(const Pack<T, V>* x, int have, int most,
     }
     return r;
 }
-/// A warp merges one of `parts` of the threads' statistics of a group: mean, sum of squared
-/// distances, how many elements it has, and 0; equal in all lanes. The first `more` rows of threads
-/// have `have` + 1 pixels, the others `have`; whole warps of rows.
-DEVICE Pack<float, 4> merge_threads(const float* sums, int g, int part, int parts, int have,
-                                    int more, const Slices& s) {
+/// A warp merges the threads' statistics of a group. The first `more` rows of threads have `have`
+/// + 1 pixels, the others `have`; whole warps of rows. Means and sums are equal in all lanes.
+DEVICE void merge_threads(const float* sums, int g, int have, int more, float share,
+                          const Slices& s, float& mean, float& total) {
     const int lane = threadIdx.x % 32, rows = blockDim.x / s.vectors, begin = g * s.size;
     const int first = begin / V, columns = (begin + s.size - 1) / V - first + 1;
-    const int warps = rows / 32, count = columns * warps; // of a column, of all
-    const int start = count * part / parts, end = count * (part + 1) / parts;
-    const int skip = start / warps;
-    float mean = 0.0f, total = 0.0f, elements = 0.0f;
+    mean = total = 0.0f;
 #pragma unroll 1
     for (int pass = 0; pass < 2; pass++) {
-        int row = (start - skip * warps) * 32 + lane;
-        int from = begin - (first + skip) * V; // where the group begins in the column
-        const float* of = sums + (row * s.vectors + first + skip) * 4;
+        int row = lane;
+        int from = begin - first * V; // where the group begins in the column
+        const float* of = sums + (lane * s.vectors + first) * 4;
         float v = 0.0f;
-#pragma unroll 1
-        for (int i = start; i < end; i++) {
+#pragma unroll 2
+        for (int i = columns * (rows / 32); i > 0; i--) {
             const int channels = within(from + s.size, V) - within(from, V);
             const float weight = (float)(channels * (have + (row < more ? 1 : 0)));
             const Pack<float, 2> x = *(const Pack<float, 2>*)(of + (from > 0 ? 2 : 0));
             const float d = x.v[0] - mean;
             v += pass == 0 ? weight * d : x.v[1] + weight * d * d;
-            elements += pass == 0 ? weight : 0.0f;
             row += 32;
             of += 32 * 4 * s.vectors;
             if (row >= rows) { // the next column
@@ -309,30 +295,27 @@ DEVICE Pack<float, 4> merge_threads(const float* sums, int g, int part, int part
             }
         }
         v = warp_sum(v);
-        if (pass == 0) {
-            elements = warp_sum(elements);
-            mean = v * inverse_of(elements > 0.0f ? elements : 1.0f);
-        }
+        mean = pass == 0 ? v * share : mean;
         total = v;
     }
-    return {mean, total, elements, 0.0f};
 }
-/// Means and inverse deviations over the cluster, whose statistics are in
-/// all[group][most_parts][4], into merged[group][2]. So many lanes merge a group.
-DEVICE void merge_parts(const float* all, float* merged, int parts, const Slices& s,
-                        float epsilon) {
-    const int lane = threadIdx.x % 32, part = lane % most_parts;
+/// Means and inverse deviations over the cluster, whose statistics are in all[group][8 blocks][4],
+/// into merged[group][2]. Eight lanes merge a group.
+DEVICE void merge_blocks(const float* all, float* merged, const Slices& s, float epsilon) {
+    const int lane = threadIdx.x % 32, block = lane % 8;
     const float share = inverse_of((float)s.pixels * (float)s.size);
-    for (int first = threadIdx.x / 32 * (32 / most_parts); first < s.groups;
-         first += blockDim.x / most_parts) {
-        const int g = first + lane / most_parts;
-        const bool real = g < s.groups && part < parts;
-        Pack<float, 4> x = {};
-        if (real)
-            x = *(const Pack<float, 4>*)(all + (g * most_parts + part) * 4);
-        float mean = warp_sum<most_parts>(x.v[2] * x.v[0]) * share, d = x.v[0] - mean;
-        float total = warp_sum<most_parts>(x.v[1] + x.v[2] * d * d);
-        if (real && part == 0) {
+    for (int first = threadIdx.x / 32 * 4; first < s.groups; first += blockDim.x / 8) {
+        const int g = first + lane / 8;
+        const bool real = g < s.groups && block < gridDim.x;
+        float m = 0.0f, q = 0.0f, weight = 0.0f;
+        if (real) {
+            m = all[(g * 8 + block) * 4];
+            q = all[(g * 8 + block) * 4 + 1];
+            weight = (float)(within(s.pixels - block * s.part, s.part) * s.size);
+        }
+        float mean = sum_of_8(weight * m) * share, d = m - mean;
+        float total = sum_of_8(q + weight * d * d);
+        if (real && block == 0) {
             merged[2 * g] = mean;
             merged[2 * g + 1] = 1.0f / ingot_sqrt(total * share + epsilon);
         }
@@ -345,9 +328,9 @@ KERNEL void __launch_bounds__(512, 1)
                  float epsilon EPI_PARAMS) {
     begin_kernel();
     SHARED(memory);
-    float* merged = (float*)memory;       // [32 groups][2]
-    float* all = merged + 64;             // [32 groups][most_parts][4]
-    float* sums = all + 128 * most_parts; // [512 threads][4]
+    float* merged = (float*)memory; // [32 groups][2]
+    float* all = merged + 64;       // [32 groups][8 blocks][4]
+    float* sums = all + 1024;       // [512 threads][4]
 #if CLUSTER
     if (gridDim.x > 1)
         cluster_arrive();
@@ -359,9 +342,7 @@ KERNEL void __launch_bounds__(512, 1)
     const int each = count / rows, more = count - each * rows;
     const int have = each + (row < more ? 1 : 0);
     const int channel = (blockIdx.y * s.vectors + column) * V;
-    // Warps merge parts of a group.
-    const int warps = blockDim.x / 32;
-    const int parts = 1 + within(warps / s.groups - 1, most_parts / (int)gridDim.x - 1);
+    const float share = inverse_of((float)(count > 0 ? count * s.size : 1));
     const Halves h = halves_of(column, s.size);
     grid_wait();
     const T* from = x + blockIdx.z * s.x_image + (begin + row) * s.x_pixel + channel;
@@ -374,33 +355,43 @@ KERNEL void __launch_bounds__(512, 1)
     }
     float factor[V], offset[V];
     load_affine(factor, offset, scale, bias, channel, s);
-    *(Pack<float, 4>*)(sums + threadIdx.x * 4) =
-        thread_statistics(held, have, each + (more > 0 ? 1 : 0), h.split);
+    *(Pack<float, 4>*)(sums + threadIdx.x * 4) = thread_statistics(held, have, h.split);
 #if CLUSTER
     if (gridDim.x > 1)
         cluster_wait(); // all blocks have started
 #endif
     sync();
-    for (int i = threadIdx.x / 32; i < s.groups * parts; i += warps) {
-        const int g = i / parts, part = i - g * parts;
-        Pack<float, 4> v = merge_threads(sums, g, part, parts, each, more, s);
-        float* to = all + (g * most_parts + blockIdx.x * parts + part) * 4;
+    for (int g = threadIdx.x / 32; g < s.groups; g += blockDim.x / 32) {
+        float v[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        merge_threads(sums, g, each, more, share, s, v[0], v[1]);
+        float* to = all + (g * 8 + blockIdx.x) * 4;
         const int lane = threadIdx.x % 32;
         if (lane < gridDim.x) {
 #if CLUSTER
             if (gridDim.x > 1)
-                st_cluster4(smem_addr(to), lane, v.v);
+                st_cluster4(smem_addr(to), lane, v);
             else
 #endif
-                *(Pack<float, 4>*)to = v;
+                *(Pack<float, 4>*)to = {v[0], v[1], v[2], v[3]};
         }
     }
-    all_sync();
-    merge_parts(all, merged, (int)gridDim.x * parts, s, epsilon);
+#if CLUSTER
+    if (gridDim.x > 1)
+        cluster_sync();
+    else
+#endif
+        sync();
+    merge_blocks(all, merged, s, epsilon);
     sync();
     end_main_loop();
+    const float* low = merged + 2 * h.first;
+    const float* high = h.split < V ? low + 2 : low;
     float mean[V];
-    take_statistics(mean, factor, merged, h);
+#pragma unroll
+    for (int k = 0; k < V; k++) {
+        mean[k] = k < h.split ? low[0] : high[0];
+        factor[k] *= k < h.split ? low[1] : high[1];
+    }
     OUT* y = out + blockIdx.z * s.y_image + (begin + row) * s.y_pixel + channel;
     const i64 at[1] = {0};
 #pragma unroll
@@ -475,8 +466,14 @@ KERNEL void __launch_bounds__(512)
     sync();
 #endif
     const Halves h = halves_of(column, s.size);
+    const float* low = merged + 2 * h.first;
+    const float* high = h.split < V ? low + 2 : low;
     float mean[V];
-    take_statistics(mean, factor, merged, h);
+#pragma unroll
+    for (int k = 0; k < V; k++) {
+        mean[k] = k < h.split ? low[0] : high[0];
+        factor[k] *= k < h.split ? low[1] : high[1];
+    }
     OUT* y = out + blockIdx.z * s.y_image + begin * s.y_pixel + channel;
     const i64 at[1] = {0};
 #pragma unroll(PHASE == 0 ? 2 : 4)
