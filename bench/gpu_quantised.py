@@ -69,6 +69,31 @@ def engine(ingot, a, graph, inputs, form):
     return path
 
 
+def measure(ingot, a, case):
+    """By format: the median of the rounds' milliseconds, and the launches."""
+    graph, inputs, batch = CASES[case]
+    shapes = ",".join(f"{n}:{'x'.join(map(str, (batch, *s)))}" for n, (_, s) in inputs.items())
+    engines = {f: engine(ingot, a, graph, inputs, f) for f in a.formats.split(",")}
+    times = {f: [] for f in engines}
+    launches = {}
+    for f, path in engines.items():
+        target = [f"--for={a.plans}", "--noCompile"] if a.plans else []
+        text = call(ingot, "inspect", path, "--kernels", f"--shapes={shapes}", *target)
+        rows = re.findall(r"^ +\d+ +([0-9.]+) +(?:[a-z]+) ", text, re.MULTILINE)
+        launches[f] = len(re.findall(r"^ .* \d+ +(?:-|\d+)  \w+$", text, re.MULTILINE))
+        if a.plans:
+            times[f].append(sum(map(float, rows)) / 1e3)
+    for _ in range(0 if a.plans else a.rounds):
+        for f, path in engines.items():
+            text = call(ingot, "bench", path, f"--shapes={shapes}", "--device=cuda")
+            (median,) = re.findall(r"GPU Compute Time:.*?median = ([0-9.]+) ms", text)
+            times[f].append(float(median))
+    out = {f: {"ms": statistics.median(t), "launches": launches[f]} for f, t in times.items()}
+    for f, r in out.items():
+        print(f"{case:14} {f:5} {r['ms']:8.3f} ms  {r['launches']:4} launches", flush=True)
+    return out
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--graphs", type=pathlib.Path, required=True)
@@ -82,30 +107,16 @@ def main():
     a = p.parse_args()
     a.work.mkdir(parents=True, exist_ok=True)
     ingot = (a.build / "ingot").resolve()
-    results = {}
+    results, good = {}, True
     for case in a.cases.split(","):
-        graph, inputs, batch = CASES[case]
-        shapes = ",".join(f"{n}:{'x'.join(map(str, (batch, *s)))}" for n, (_, s) in inputs.items())
-        engines = {f: engine(ingot, a, graph, inputs, f) for f in a.formats.split(",")}
-        times = {f: [] for f in engines}
-        launches = {}
-        for f, path in engines.items():
-            target = [f"--for={a.plans}", "--noCompile"] if a.plans else []
-            text = call(ingot, "inspect", path, "--kernels", f"--shapes={shapes}", *target)
-            rows = re.findall(r"^ +\d+ +([0-9.]+) +(?:[a-z]+) ", text, re.MULTILINE)
-            launches[f] = len(re.findall(r"^ .* \d+ +(?:-|\d+)  \w+$", text, re.MULTILINE))
-            if a.plans:
-                times[f].append(sum(map(float, rows)) / 1e3)
-        for _ in range(0 if a.plans else a.rounds):
-            for f, path in engines.items():
-                text = call(ingot, "bench", path, f"--shapes={shapes}", "--device=cuda")
-                (median,) = re.findall(r"GPU Compute Time:.*?median = ([0-9.]+) ms", text)
-                times[f].append(float(median))
-        results[case] = {f: {"ms": statistics.median(t), "launches": launches[f]} for f, t in times.items()}
-        for f, r in results[case].items():
-            print(f"{case:14} {f:5} {r['ms']:8.3f} ms  {r['launches']:4} launches", flush=True)
-    if a.out:
-        a.out.write_text(json.dumps(results, indent=1) + "\n")
+        try:
+            results[case] = measure(ingot, a, case)
+        except RuntimeError as e:  # the other cases go on
+            print(f"{case}: {e}", flush=True)
+            good = False
+        if a.out:
+            a.out.write_text(json.dumps(results, indent=1) + "\n")
+    return 0 if good else 1
 
 
 if __name__ == "__main__":
