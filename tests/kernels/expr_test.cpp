@@ -155,6 +155,74 @@ TEST(ExprText, CastsAsTheEvaluatorDoes) {
     }
 }
 
+Expr quantise(DType to, double low, double high) {
+    Expr e;
+    int rounded = e.op(ExprOp::Round, e.in(0, DType::F32));
+    int above = e.op(ExprOp::Max, rounded, e.constant(DType::F32, low));
+    e.cast(e.op(ExprOp::Min, above, e.constant(DType::F32, high)), to);
+    return e;
+}
+
+// Rounding, bounds and cast are one addition.
+TEST(ExprText, QuantisesAtFullRate) {
+    std::vector<float> values = {0.5F,    1.5F,        -0.5F,  -1.5F,      126.5F, 127.5F,
+                                 -127.5F, -128.5F,     254.5F, 255.5F,     1e9F,   -1e9F,
+                                 3e38F,   0.49999997F, -0.0F,  8388609.0F, 1e-40F};
+    for (double v : {inf, -inf, double(NAN)}) {
+        values.push_back(static_cast<float>(v));
+    }
+    for (int i = -600; i <= 600; ++i) {
+        values.push_back(static_cast<float>(i) * 0.4999F);
+    }
+    Tensor x = Tensor::of<float>(DType::F32, {static_cast<int64_t>(values.size())}, values);
+    struct Row {
+        DType to;
+        double low, high;
+        bool at_full_rate;
+    };
+    for (Row r : {Row{DType::I8, -128, 127, true}, Row{DType::U8, 0, 255, true},
+                  Row{DType::I8, -127, 127, true}, Row{DType::I8, -128.5, 127, false},
+                  Row{DType::I8, -129, 127, false}, Row{DType::U8, 0, 256, false}}) {
+        SCOPED_TRACE(str(r.to, " of ", r.low, " to ", r.high));
+        Expr e = quantise(r.to, r.low, r.high);
+        Graph g;
+        Value in = g.add_input("x", {DType::F32, {Dim(x.count())}});
+        g.add_output("y", ops::map(g, e, r.to, std::span(&in, 1)));
+        expect_exact(g, {x}, 0);
+        std::vector<std::string> names = {"x"};
+        std::string text = kernels::expr_text(e, names, "v", false).statements;
+        EXPECT_EQ(text.find("ingot_rint") == std::string::npos, r.at_full_rate) << text;
+    }
+    // What rounds is read elsewhere too.
+    Expr e = quantise(DType::I8, -128, 127);
+    e.op(ExprOp::Add, e.cast(1, DType::F32),
+         e.cast(static_cast<int>(e.code.size()) - 1, DType::F32));
+    std::vector<std::string> names = {"x"};
+    EXPECT_NE(kernels::expr_text(e, names, "v", false).statements.find("ingot_rint"),
+              std::string::npos);
+}
+
+TEST(ExprText, BytesAreFloatsByAnAddition) {
+    for (DType from : {DType::I8, DType::U8}) {
+        for (bool widened : {false, true}) {
+            Tensor x = Tensor::empty(from, {256});
+            for (int64_t i = 0; i < 256; ++i) {
+                x.set_i64(i, from == DType::I8 ? i - 128 : i);
+            }
+            Expr e;
+            int byte = e.in(0, from);
+            e.cast(widened ? e.cast(byte, DType::I32) : byte, DType::F32);
+            Graph g;
+            Value in = g.add_input("x", {from, {256}});
+            g.add_output("y", ops::map(g, e, DType::F32, std::span(&in, 1)));
+            expect_exact(g, {x}, 0);
+            std::vector<std::string> names = {"x"};
+            std::string text = kernels::expr_text(e, names, "v", false).statements;
+            EXPECT_NE(text.find("__uint_as_float"), std::string::npos) << text;
+        }
+    }
+}
+
 TEST(ExprText, LiteralsAreExact) {
     using kernels::literal;
     auto bits = [](double v) { return std::bit_cast<int64_t>(v); };

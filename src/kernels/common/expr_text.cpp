@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "kernels/common/byte_casts.h"
 #include "kernels/family.h"
 
 #include <algorithm>
@@ -258,32 +259,40 @@ std::optional<Gelu> gelu_at(const Expr& e, size_t n, const std::vector<int>& use
     return std::nullopt;
 }
 
-/// The products of fast math: by instruction, those that fast_gelu computes, and what no statement
-/// has to.
+/// By instruction: what one text computes together with others, and what has no statement then.
 struct Fused {
-    std::vector<std::optional<Gelu>> gelu;
+    std::vector<std::optional<Gelu>> gelu; // by fast_gelu
+    std::vector<std::optional<Quantised>> quantised;
     std::vector<bool> skipped;
 };
 Fused fused(const Expr& e, bool fast) {
-    Fused f = {std::vector<std::optional<Gelu>>(e.code.size()),
-               std::vector<bool>(e.code.size(), false)};
-    if (!fast) {
-        return f;
-    }
+    size_t count = e.code.size();
+    Fused f = {std::vector<std::optional<Gelu>>(count),
+               std::vector<std::optional<Quantised>>(count), std::vector<bool>(count, false)};
     std::vector<int> uses = uses_of(e);
-    f.skipped = only_plus_one(e, uses);
-    for (size_t n = 0; n < e.code.size(); ++n) {
-        f.gelu[n] = gelu_at(e, n, uses);
+    if (fast) {
+        f.skipped = only_plus_one(e, uses);
+    }
+    auto skip = [&f](const auto& inside) {
+        for (int i : inside) {
+            f.skipped[static_cast<size_t>(i)] = true;
+        }
+    };
+    for (size_t n = 0; n < count; ++n) {
+        f.gelu[n] = fast ? gelu_at(e, n, uses) : std::nullopt;
         if (f.gelu[n]) {
-            for (int i : f.gelu[n]->inside) {
-                f.skipped[static_cast<size_t>(i)] = true;
-            }
+            skip(f.gelu[n]->inside);
+        }
+        f.quantised[n] = quantised_at(e, n, uses);
+        if (f.quantised[n]) {
+            skip(f.quantised[n]->inside);
         }
     }
     return f;
 }
 
 constexpr int gelu_instructions = 10, erf_plus_1_instructions = 12, tanh_plus_1_instructions = 5;
+constexpr int quantised_instructions = 6;
 constexpr int function_instructions = 30; // of one that is not listed
 
 /// About the instructions of an operation on the device; `quick`: by fast_math.cuh.
@@ -345,9 +354,15 @@ Statement statement_of(const Expr& e, size_t n, std::span<const std::string> at,
                     at[static_cast<size_t>(f.args[0])], ")"),
                 true};
     }
+    if (with.quantised[n]) {
+        return {quantised_text(*with.quantised[n], at[static_cast<size_t>(with.quantised[n]->x)])};
+    }
     DType from = e.code[static_cast<size_t>(c.args[0])].type;
     if (c.op == ExprOp::Cast) {
-        return {cast_text(arg(0), from, c)};
+        int byte = c.to == DType::F32 ? byte_behind(e, c.args[0]) : -1;
+        return {byte >= 0 ? float_of_byte(at[static_cast<size_t>(byte)],
+                                          e.code[static_cast<size_t>(byte)].type)
+                          : cast_text(arg(0), from, c)};
     }
     if (c.op == ExprOp::Select) {
         return {str("(", arg(0), " ? ", arg(1), " : ", arg(2), ")")};
@@ -438,6 +453,8 @@ int instructions_of(const Expr& e, bool fast) {
         }
         if (with.gelu[n]) {
             all += gelu_instructions;
+        } else if (with.quantised[n]) {
+            all += quantised_instructions;
         } else if (int function = fused_plus_one(e, n, with, fast); function >= 0) {
             bool erf = e.code[static_cast<size_t>(function)].op == ExprOp::Erf;
             all += erf ? erf_plus_1_instructions : tanh_plus_1_instructions;

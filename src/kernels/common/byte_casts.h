@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device text of casts between 8-bit integers and f32 that run at full rate. An SM rounds and
+// converts between integers and floats at an eighth of that rate; here an addition does it:
+// a float of [2^23, 2^24) has the integer in its low bits.
+#pragma once
+
+#include "ir/expr.h"
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ingot::kernels {
+
+/// An instruction that quantises: cast(min(max(round(x), low), high)) to I8 or U8, whose bounds
+/// are whole numbers of that type.
+struct Quantised {
+    int x;
+    double low, high;
+    std::array<int, 3> inside; // read by nothing else
+};
+/// `uses`: how often each instruction is read.
+std::optional<Quantised> quantised_at(const Expr& e, size_t n, const std::vector<int>& uses);
+/// Of `x`, the text of a float; NaN gives 0.
+std::string quantised_text(const Quantised& q, const std::string& x);
+/// x, the text of a value of `from` (I8 or U8), as a float.
+std::string float_of_byte(const std::string& x, DType from);
+/// The instruction of I8 or U8 whose value instruction n has, which may be a wider integer; else
+/// -1.
+int byte_behind(const Expr& e, int n);
+
+} // namespace ingot::kernels
