@@ -193,7 +193,7 @@ TEST(ExprText, QuantisesAtFullRate) {
         std::string text = kernels::expr_text(e, names, "v", false).statements;
         EXPECT_EQ(text.find("ingot_rint") == std::string::npos, r.at_full_rate) << text;
     }
-    // What rounds is read elsewhere too.
+    // The rounding has another reader.
     Expr e = quantise(DType::I8, -128, 127);
     e.op(ExprOp::Add, e.cast(1, DType::F32),
          e.cast(static_cast<int>(e.code.size()) - 1, DType::F32));

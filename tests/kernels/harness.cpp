@@ -87,8 +87,8 @@ std::vector<Tensor> reference(const Graph& g, const std::vector<Tensor>& inputs,
     return evaluate(g, in, options, symbols);
 }
 
-/// Of products of 8-bit floats by a device: tensor cores of 9.0 keep about 14 bits of the sums
-/// inside an instruction. The emulator keeps them all.
+/// The limit for products of 8-bit floats on a device: tensor cores of 9.0 keep about 14 bits of
+/// the sums inside an instruction, the emulator all of them.
 constexpr double sums_of_14_bits = 5e-4;
 
 double limit_of(const GroupCase& c, const FamilyOptions& options, DType dtype) {

@@ -22,7 +22,7 @@ struct Quantised {
 };
 /// `uses`: how often each instruction is read.
 std::optional<Quantised> quantised_at(const Expr& e, size_t n, const std::vector<int>& uses);
-/// Of `x`, the text of a float; NaN gives 0.
+/// The quantised value of a float, whose text is `x`; NaN gives 0.
 std::string quantised_text(const Quantised& q, const std::string& x);
 /// x, the text of a value of `from` (I8 or U8), as a float.
 std::string float_of_byte(const std::string& x, DType from);
