@@ -154,9 +154,11 @@ private:
 /// A GPU's health, shared by all its users; lives as long as the process.
 Health& health_of(Device device) {
     static std::mutex mutex;
-    static auto* all = new std::map<Device, Health>; // memory may be given back at the very end
+    // Never destroyed: memory may be given back at the very end.
+    // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+    static auto& all = *new std::map<Device, Health>;
     std::scoped_lock lock(mutex);
-    return (*all)[device];
+    return all[device];
 }
 
 const Driver& driver() {
@@ -183,7 +185,7 @@ public:
     }
 
     void* allocate(size_t bytes) override {
-        Current current(*this);
+        Current current = enter();
         Address out = 0;
         check(driver().mem_alloc(&out, bytes == 0 ? 1 : bytes), "device memory");
         return reinterpret_cast<void*>(out);
@@ -192,7 +194,7 @@ public:
         if (health_.is_lost()) {
             return; // it is gone with the GPU
         }
-        Current current(*this, false);
+        Current current(*this);
         driver().mem_free(reinterpret_cast<Address>(memory));
     }
     /// The driver's cuMemFree waits for all work of the context, and lets nobody queue more
@@ -201,7 +203,7 @@ public:
         if (!has_pool_) {
             return allocate(bytes);
         }
-        Current current(*this);
+        Current current = enter();
         Address out = 0;
         check(driver().mem_alloc_async(&out, bytes == 0 ? 1 : bytes, pool_stream()),
               "device memory");
@@ -216,12 +218,12 @@ public:
         if (health_.is_lost()) {
             return; // it is gone with the GPU
         }
-        Current current(*this, false);
+        Current current(*this);
         driver().mem_free_async(reinterpret_cast<Address>(memory), pool_stream_);
         driver().stream_synchronize(pool_stream_); // the pool gives it back
     }
     void* allocate_pinned(size_t bytes) override {
-        Current current(*this);
+        Current current = enter();
         void* out = nullptr;
         check(driver().host_alloc(&out, bytes == 0 ? 1 : bytes, 1), "pinned memory");
         return out;
@@ -230,7 +232,7 @@ public:
         if (health_.is_lost()) {
             return; // it is gone with the GPU
         }
-        Current current(*this, false);
+        Current current(*this);
         driver().host_free(memory);
     }
     void* allocate_staging(size_t bytes) override {
@@ -258,7 +260,7 @@ public:
         }
     }
     void copy(void* target, const void* source, size_t bytes, void* stream) override {
-        Current current(*this);
+        Current current = enter();
         if (stream == nullptr) { // streams that do not wait for the default one may still use it
             check(driver().synchronize(), "copy");
         }
@@ -270,11 +272,11 @@ public:
         }
     }
     void set_zero(void* target, size_t bytes, void* stream) override {
-        Current current(*this);
+        Current current = enter();
         check(driver().memset_async(reinterpret_cast<Address>(target), 0, bytes, stream), "fill");
     }
     void* create_stream(RunPriority priority) override {
-        Current current(*this);
+        Current current = enter();
         int lowest = 0;
         int highest = 0;
         check(driver().stream_priorities(&lowest, &highest), "stream");
@@ -289,19 +291,19 @@ public:
         if (health_.is_lost()) {
             return; // it is gone with the GPU
         }
-        Current current(*this, false);
+        Current current(*this);
         driver().stream_destroy(stream);
     }
     void wait_for_stream(void* stream) override {
-        Current current(*this);
+        Current current = enter();
         check(driver().stream_synchronize(stream), "a run on the GPU failed");
     }
     void wait() override {
-        Current current(*this);
+        Current current = enter();
         check(driver().synchronize(), "a run on the GPU failed");
     }
     void* create_event() override {
-        Current current(*this);
+        Current current = enter();
         void* out = nullptr;
         check(driver().event_create(&out, no_timing), "event");
         return out;
@@ -310,23 +312,23 @@ public:
         if (health_.is_lost()) {
             return; // it is gone with the GPU
         }
-        Current current(*this, false);
+        Current current(*this);
         driver().event_destroy(event);
     }
     void record(void* event, void* stream) override {
-        Current current(*this);
+        Current current = enter();
         check(driver().event_record(event, stream), "event");
     }
     void make_wait(void* stream, void* event) override {
-        Current current(*this);
+        Current current = enter();
         check(driver().stream_wait(stream, event, 0), "event");
     }
     void wait_for_event(void* event) override {
-        Current current(*this);
+        Current current = enter();
         check(driver().event_synchronize(event), "event");
     }
     bool has_passed(void* event) override {
-        Current current(*this);
+        Current current = enter();
         Result r = driver().event_query(event);
         if (r != not_ready) {
             check(r, "event");
@@ -337,7 +339,7 @@ public:
         if (health_.is_lost()) {
             return true;
         }
-        Current current(*this, false);
+        Current current(*this);
         return driver().synchronize() != 0; // an error that can be survived does not come twice
     }
     void require_alive() const override { health_.require_alive(); }
@@ -348,7 +350,7 @@ public:
         }
     }
     void check_stream(void* stream) override {
-        Current current(*this);
+        Current current = enter();
         void* owner = nullptr;
         check(driver().stream_context(stream, &owner), "user_compute_stream");
         require(owner == context_, ErrorCode::InvalidArgument,
@@ -357,7 +359,7 @@ public:
     }
 
     bool is_captured(void* stream) override {
-        Current current(*this);
+        Current current = enter();
         int status = 0;
         check(driver().stream_capturing(stream, &status), "stream");
         return status != 0;
@@ -375,16 +377,10 @@ private:
         }
     }
 
-    /// Makes the context current; the destructor restores the previous one. Errors: Device for a
-    /// lost GPU, if that matters.
+    /// Makes the context current; the destructor restores the previous one.
     class Current {
     public:
-        explicit Current(const CudaMemory& m, bool must_live = true) {
-            if (must_live) {
-                m.require_alive();
-            }
-            driver().push_context(m.context_);
-        }
+        explicit Current(const CudaMemory& m) noexcept { driver().push_context(m.context_); }
         ~Current() {
             void* mine = nullptr;
             driver().pop_context(&mine);
@@ -392,6 +388,11 @@ private:
         Current(const Current&) = delete;
         Current& operator=(const Current&) = delete;
     };
+    /// Errors: Device for a lost GPU.
+    Current enter() const {
+        require_alive();
+        return Current(*this);
+    }
     /// Notes staging memory as in use; the mutex is held. Without memory for the note it is freed.
     void lend(KeptBlocks::Block block) {
         try {
