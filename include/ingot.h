@@ -206,6 +206,12 @@ extern "C" TENSORRTAPI bool ingotRegisterCudaSource(const char* domain, const ch
 extern "C" TENSORRTAPI bool ingotDeregisterCudaSource(const char* domain, const char* op) noexcept;
 extern "C" TENSORRTAPI bool ingotClaimNodes(nvonnxparser::IParser* parser,
                                             ingot::NodeVerdict verdict, void* user) noexcept;
+extern "C" TENSORRTAPI bool ingotSetOptionalInputs(nvonnxparser::IParser* parser,
+                                                   const char* const* names,
+                                                   int32_t nbNames) noexcept;
+extern "C" TENSORRTAPI bool ingotGetInputDefault(const nvinfer1::ICudaEngine* engine,
+                                                 const char* name,
+                                                 ingot::HostTensor* value) noexcept;
 extern "C" TENSORRTAPI bool ingotVisitTensors(nvinfer1::ILogger* logger, const void* model,
                                               size_t size, const char* folder,
                                               ingot::TensorVisitor visit, void* user) noexcept;
@@ -466,6 +472,27 @@ static inline bool deregisterHostKernel(const char* name) noexcept {
 static inline bool claimNodes(nvonnxparser::IParser& parser, NodeVerdict verdict,
                               void* user) noexcept {
     return ingotClaimNodes(&parser, verdict, user);
+}
+
+/// Makes these inputs of the model that is parsed next inputs of the network with a default: a
+/// program may ask for it (getInputDefault()) and bind it in a run that has no value of its own.
+/// Since IR version 4 an initializer with an input's name is its default. Without this call such
+/// inputs are constants, since some exporters list all weights among the inputs. The names are
+/// copied; a second call replaces them. A model fails to parse where one has no default; the
+/// parser's errors say why.
+/// \returns false for null.
+static inline bool setOptionalInputs(nvonnxparser::IParser& parser, const char* const* names,
+                                     int32_t nbNames) noexcept {
+    return ingotSetOptionalInputs(&parser, names, nbNames);
+}
+
+/// The default of an input that the build was told to be optional (setOptionalInputs(),
+/// --optionalInputs). Not part of libingot_lean.so. \param value gets the default, valid as long as
+/// the engine, for reading alone.
+/// \returns false, and leaves `value`, for an input without one and for a name that is no input.
+static inline bool getInputDefault(const nvinfer1::ICudaEngine& engine, const char* name,
+                                   HostTensor& value) noexcept {
+    return ingotGetInputDefault(&engine, name, &value);
 }
 
 /// Calls `visit` for each constant of an ONNX model and of its bodies and functions, without an

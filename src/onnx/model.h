@@ -158,6 +158,7 @@ struct Model {
     OpsetImports opset_imports;
     Graph graph;
     std::map<FunctionKey, FunctionProto> functions;
+    std::vector<Tensor> input_defaults; // of inputs that a run may leave out (input_defaults.h)
     std::vector<std::pair<std::string, std::string>> metadata_props;
     std::string folder;                // where external data is searched; "" for models in memory
     std::shared_ptr<const void> owner; // keeps the file mapped

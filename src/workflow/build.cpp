@@ -7,6 +7,8 @@
 #include "base/log.h"
 #include "base/trace.h"
 #include "engine/properties.h"
+#include "onnx/import_node.h"
+#include "onnx/input_defaults.h"
 #include "onnx/input_sizes.h"
 #include "onnx/reader.h"
 #include "passes/pipeline.h"
@@ -212,6 +214,9 @@ static std::shared_ptr<const Engine> engine_of(Graph g, Properties properties,
     }
     auto engine = Engine::create(std::move(g), std::move(profiles), std::move(properties))
                       ->with_formats(std::move(formats));
+    for (size_t i = 0; i < engine->graph().inputs().size(); ++i) {
+        input_default(*engine, i); // fits, though the build may have been told another type
+    }
     return source == nullptr ? engine : engine->with_source(source);
 }
 
@@ -242,6 +247,7 @@ static onnx::Model read_model(const std::string& path, const BuildConfig& config
         report(config, "quantise", 0.05);
         model = with_place([&] { return path; }, [&] { return int8_model(model, config); });
     }
+    with_place([&] { return path; }, [&] { onnx::make_optional(model, config.optional_inputs); });
     fix_input_sizes(model, config);
     report(config, "import", 0.1);
     return model;
@@ -292,6 +298,9 @@ Properties model_properties(const onnx::Model& model) {
     properties["model"] = model.graph.name;
     properties["producer"] =
         str(model.producer_name, model.producer_version.empty() ? "" : " ", model.producer_version);
+    for (const onnx::Tensor& t : model.input_defaults) {
+        put_input_default(t.name, onnx::initializer(t), properties);
+    }
     return properties;
 }
 

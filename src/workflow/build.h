@@ -71,6 +71,9 @@ struct BuildConfig {
     /// Each row of a batch gets the same bits alone and beside any others, in every run of the
     /// engine (CompileOptions::batch_invariant).
     bool batch_invariant = false;
+    /// Inputs with a default that a run may leave out (onnx/input_defaults.h); others of that kind
+    /// are constants.
+    std::vector<std::string> optional_inputs;
     /// Tensors to append to the outputs for debugging (Engine::result_count); inputs and outputs of
     /// the model are skipped. Needs keep_names.
     std::vector<std::string> debug_tensors;

@@ -79,6 +79,7 @@ BuildConfig build_config(const Options& o, bool progress) {
     c.disabled_passes = o.build().disable_passes;
     c.weight_streaming = o.build().allow_streaming;
     c.batch_invariant = o.build().batch_invariant;
+    c.optional_inputs = parse_names(o.build().optional_inputs);
     bool refits = o.build().refit || o.build().strip_all_weights || !o.build().refit_from.empty() ||
                   o.build().time_refit || o.build().dump_refit;
     if (refits || o.build().strip_weights) {
@@ -140,6 +141,9 @@ std::shared_ptr<const Engine> open_model(const Options& o, const std::string& pa
                 "for the shapes of this run");
         require(!o.build().batch_invariant, ErrorCode::InvalidArgument, "--batchInvariant: ", path,
                 " is an engine, which obeys what it was built for; give the option to the build");
+        require(o.build().optional_inputs.empty(), ErrorCode::InvalidArgument,
+                "--optionalInputs: ", path,
+                " is an engine, whose inputs are fixed; give the option to the build");
         return Engine::load(path, check_weights(o), engine_trust(o));
     }
     require(!o.run().trusted_only, ErrorCode::InvalidArgument, path,

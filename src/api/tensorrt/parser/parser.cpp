@@ -7,6 +7,7 @@
 #include "api/tensorrt/unused.h"
 #include "onnx/import_node.h"
 #include "onnx/importer.h"
+#include "onnx/input_defaults.h"
 
 #include <algorithm>
 #include <iterator>
@@ -53,6 +54,7 @@ void Parser::report_errors(std::string_view method) const {
 }
 
 bool Parser::import_into_network(std::string_view method) {
+    onnx::make_optional(*model_.get(), optional_inputs_);
     Network::State before = network_.state();
     ModelLayers layers(network_, model_.get(), plugins_first());
     try {
@@ -148,6 +150,20 @@ bool Parser::claim(NodeVerdict verdict, void* user) noexcept {
     return guarded("claimNodes", [&] {
         require(verdict != nullptr, ErrorCode::InvalidArgument, "verdict is nullptr");
         claim_nodes(*model_.get(), verdict, user);
+        return true;
+    });
+}
+
+bool Parser::set_optional_inputs(const char* const* names, int32_t count) noexcept {
+    return guarded("setOptionalInputs", [&] {
+        require(count >= 0 && (names != nullptr || count == 0), ErrorCode::InvalidArgument, "got ",
+                count, " names at ", names == nullptr ? "a null address" : "an address");
+        std::vector<std::string> all;
+        for (int32_t i = 0; i < count; ++i) {
+            require(names[i] != nullptr, ErrorCode::InvalidArgument, "name ", i, " is null");
+            all.emplace_back(names[i]);
+        }
+        optional_inputs_ = std::move(all);
         return true;
     });
 }
@@ -269,6 +285,12 @@ extern "C" void* createNvOnnxParser_INTERNAL(void* network, void* logger, int ve
                                                 .release();
             return parser;
         });
+}
+
+extern "C" bool ingotSetOptionalInputs(nvonnxparser::IParser* parser, const char* const* names,
+                                       int32_t count) noexcept {
+    return parser != nullptr &&
+           static_cast<ingot::api::Parser*>(parser)->set_optional_inputs(names, count);
 }
 
 extern "C" int getNvOnnxParserVersion() noexcept {

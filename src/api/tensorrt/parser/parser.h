@@ -88,6 +88,8 @@ public:
     bool setBuilderConfig(const nv::IBuilderConfig* builder_config) noexcept override;
     /// ingot::claimNodes().
     bool claim(NodeVerdict verdict, void* user) noexcept;
+    /// ingot::setOptionalInputs().
+    bool set_optional_inputs(const char* const* names, int32_t count) noexcept;
 
 private:
     bool plugins_first() const noexcept {
@@ -109,6 +111,7 @@ private:
     nvonnxparser::OnnxParserFlags flags_ = 1;
     ParserErrors errors_;
     GivenModel model_;
+    std::vector<std::string> optional_inputs_;
     std::unordered_map<std::string, std::vector<NetworkTensor*>> results_; // by node name
     std::vector<Part> parts_;
 };

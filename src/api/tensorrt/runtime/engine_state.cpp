@@ -8,6 +8,7 @@
 #include "backends/device_memory.h"
 #include "base/error.h"
 #include "engine/engine_code.h"
+#include "engine/properties.h"
 
 #include <algorithm>
 #include <thread>
@@ -117,7 +118,9 @@ void EngineState::list_tensors() {
     auto add = [&](std::string name, bool is_input, size_t index, const Type& t) {
         const IoFormats& all = engine_->formats();
         const IoFormat& f = is_input ? all.input(index) : all.output(index);
-        tensors_.push_back({std::move(name), is_input, index, t, &f, format_text(f, t.dtype)});
+        Tensor initial = is_input ? input_default(*engine_, index) : Tensor();
+        tensors_.push_back(
+            {std::move(name), is_input, index, t, &f, format_text(f, t.dtype), std::move(initial)});
     };
     for (size_t i = 0; i < g.inputs().size(); ++i) {
         add(g.value_name(g.inputs()[i]), true, i, g.type(g.inputs()[i]));

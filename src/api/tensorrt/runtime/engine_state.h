@@ -27,6 +27,7 @@ struct IoTensor {
     Type type;
     const IoFormat* format = nullptr;
     std::string described; // type and format as text
+    Tensor initial;        // an input's default; undefined for one without
 };
 
 /// Options for making a context.
