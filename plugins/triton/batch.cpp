@@ -157,6 +157,10 @@ void Batch::read(Pending& p) const {
         if (runner_.batch_input(i) != nullptr) {
             continue;
         }
+        if (runner_.may_lack(i) && !has_input(p, engine.inputs[i].name)) {
+            take_default(p, i);
+            continue;
+        }
         read_input(p, i);
         if (max_batch_size_ == 0) {
             continue;
@@ -172,6 +176,25 @@ void Batch::read(Pending& p) const {
     }
     require(p.rows <= max_batch_size_, ErrorCode::InvalidArgument, "the request has ", p.rows,
             " rows, at most ", max_batch_size_, " are allowed");
+}
+
+bool Batch::has_input(const Pending& p, const std::string& name) const {
+    auto count = get_from<uint32_t>(TRITONBACKEND_RequestInputCount, p.request);
+    for (uint32_t i = 0; i < count; ++i) {
+        if (get_from<const char*>(TRITONBACKEND_RequestInputName, p.request, i) == name) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void Batch::take_default(Pending& p, size_t index) const {
+    const EngineTensor::Default& value = *runner_.engine().inputs[index].initial;
+    p.shapes[index] = value.dims;
+    p.inputs[index].bytes = value.bytes.size();
+    if (!value.bytes.empty()) {
+        p.inputs[index].parts = {{value.bytes.data(), value.bytes.size(), TRITONSERVER_MEMORY_CPU}};
+    }
 }
 
 void Batch::read_input(Pending& p, size_t index) const {

@@ -48,7 +48,9 @@ public:
 private:
     using Group = std::span<Pending*>;
     void read(Pending& p) const;
+    bool has_input(const Pending& p, const std::string& name) const;
     void read_input(Pending& p, size_t index) const;
+    void take_default(Pending& p, size_t index) const;
     void run_groups();
     /// Runs requests of one shape; where that fails, each alone.
     void run_group(Group group) noexcept;

@@ -66,6 +66,10 @@ std::string key_of(const std::string& path, const BuildChoices& choices) {
     add_text(hash, version());
     add_text(hash, choices.fp16 ? "fp16" : "as typed");
     add_text(hash, choices.batch_invariant ? "batch invariant" : "");
+    for (const std::string& name : choices.optional_inputs) {
+        add_text(hash, "optional input");
+        add_text(hash, name);
+    }
     add_text(hash, path.substr(folder.size()));
     for (const std::string& file : files) {
         add_text(hash, file.substr(folder.size()));

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace ingot::triton {
 
@@ -18,6 +19,7 @@ namespace ingot::triton {
 struct BuildChoices {
     bool fp16 = false; // computes in FP16 where that is safe
     bool batch_invariant = false;
+    std::vector<std::string> optional_inputs = {}; // that requests may leave out
 };
 
 /// One engine's place among the kept ones. Safe from any thread of any process.

@@ -49,6 +49,19 @@ std::string range_text(const EngineTensor& t) {
                           : str(", built for ", dims_text(t.least), " to ", dims_text(t.most));
 }
 
+void check_optional(const ConfigTensor& t, const EngineTensor& found, const ModelConfig& config) {
+    require(found.initial.has_value(), ErrorCode::InvalidArgument, "input '", t.name,
+            "' has optional, and the engine has no default for it: build it with 'ingot build "
+            "--optionalInputs=",
+            t.name,
+            "' from a model that has one (an initializer of the input's name), or leave the field "
+            "out");
+    require(config.max_batch_size == 0, ErrorCode::Unsupported, "input '", t.name,
+            "' has optional, and max_batch_size is ", config.max_batch_size,
+            ": a default has no rows for the requests of a batch; set max_batch_size to 0, or "
+            "leave the field out");
+}
+
 void check_tensor(const ConfigTensor& t, const EngineTensor* found, const char* what,
                   const ModelConfig& config, const std::vector<EngineTensor>& there) {
     if (found == nullptr) {
@@ -57,6 +70,9 @@ void check_tensor(const ConfigTensor& t, const EngineTensor* found, const char* 
     }
     require(t.type == config_type(found->type), ErrorCode::InvalidArgument, what, " '", t.name,
             "': data_type ", t.type, " is configured, the engine has ", config_type(found->type));
+    if (t.is_optional) {
+        check_optional(t, *found, config);
+    }
     if (t.is_ragged) {
         require(config.max_batch_size > 0, ErrorCode::InvalidArgument, what, " '", t.name,
                 "' has allow_ragged_batch, and max_batch_size is 0: set it to the most requests of "
@@ -138,7 +154,8 @@ void check_all_given(const ModelConfig& config, const Engine& engine) {
                      std::any_of(config.controls.begin(), config.controls.end(), is_it) ||
                      std::any_of(config.states.begin(), config.states.end(),
                                  [&](const StateTensor& s) { return s.input == t.name; }) ||
-                     config.find_batch_input(t.name) != nullptr;
+                     config.find_batch_input(t.name) != nullptr ||
+                     (t.initial.has_value() && config.max_batch_size == 0); // no request has it
         require(given, ErrorCode::InvalidArgument, "the engine's input '", t.name,
                 "' is not configured: add it, or leave out all inputs and outputs");
     }

@@ -133,9 +133,7 @@ ConfigTensor read_tensor(const Json& o, const char* list) {
         fail(ErrorCode::Unsupported, list, " '", t.name, "' has ", field, ": ", why);
     };
     t.is_ragged = is_set(o, "allow_ragged_batch");
-    if (is_set(o, "optional")) {
-        refuse_field("optional", "an engine needs all of its inputs; leave the field out");
-    }
+    t.is_optional = is_set(o, "optional");
     if (is_set(o, "is_non_linear_format_io")) {
         refuse_field("is_non_linear_format_io", "clients send and get rows");
     }
@@ -296,6 +294,9 @@ Json tensor_entry(const EngineTensor& t, bool batched) {
     std::vector<int64_t> dims(t.dims.begin() + (batched ? 1 : 0), t.dims.end());
     // The server takes no tensor without sizes.
     out.set("dims", dims.empty() ? std::vector<int64_t>{1} : dims);
+    if (t.initial.has_value() && !batched) {
+        out.set("optional", true);
+    }
     if (dims.empty() && batched) { // else refused, too: check_config() and Batch know the meaning
         out.set("reshape", Json()).set("shape", Json::list());
     }
@@ -341,6 +342,16 @@ bool ModelConfig::has_ragged() const {
 bool ModelConfig::is_ragged(std::string_view input) const {
     return std::any_of(inputs.begin(), inputs.end(),
                        [&](auto& t) { return t.is_ragged && t.name == input; });
+}
+
+std::vector<std::string> ModelConfig::optional_inputs() const {
+    std::vector<std::string> out;
+    for (const ConfigTensor& t : inputs) {
+        if (t.is_optional) {
+            out.push_back(t.name);
+        }
+    }
+    return out;
 }
 
 const BatchInput* ModelConfig::find_batch_input(std::string_view target) const {
@@ -390,7 +401,8 @@ ModelConfig read_config(const std::string& json) {
 std::optional<std::string> complete_config(const ModelConfig& config, const Engine& engine,
                                            int64_t default_batch) {
     int64_t batch = config.max_batch_size;
-    if (batch == 0 && engine.takes_batches() && written_without_rows(config, engine)) {
+    if (batch == 0 && engine.takes_batches() && !engine.has_defaults() &&
+        written_without_rows(config, engine)) {
         batch = engine.most_rows() > 0 ? engine.most_rows() : default_batch;
     }
     Json fields; // that are added, or change

@@ -17,7 +17,8 @@ struct ConfigTensor {
     std::string type;          // "TYPE_FP32"
     std::vector<int64_t> dims; // as the engine sees them: `reshape` where it is given
     bool is_shape_tensor = false;
-    bool is_ragged = false; // requests of other sizes are put one behind another, as a vector
+    bool is_optional = false; // a request may leave it out
+    bool is_ragged = false;   // requests of other sizes are put one behind another, as a vector
 };
 
 /// An output that the server keeps and gives to the next request of its sequence as an input.
@@ -77,6 +78,7 @@ struct ModelConfig {
 
     bool has_ragged() const;
     bool is_ragged(std::string_view input) const;
+    std::vector<std::string> optional_inputs() const;
     /// Null for an input that is none of them.
     const BatchInput* find_batch_input(std::string_view target) const;
     const BatchOutput* find_batch_output(std::string_view target) const;

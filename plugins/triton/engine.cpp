@@ -58,6 +58,11 @@ std::unique_ptr<nv::IHostMemory> build(const MappedFile& file, const BuildChoice
                         ErrorCode::Internal, "no network");
     auto parser = made(nvonnxparser::createParser(*network, logger), logger, ErrorCode::Internal,
                        "no parser");
+    std::vector<const char*> optional;
+    for (const std::string& name : choices.optional_inputs) {
+        optional.push_back(name.c_str());
+    }
+    setOptionalInputs(*parser, optional.data(), static_cast<int32_t>(optional.size()));
     if (!parser->parse(file.bytes().data(), file.bytes().size(), file.path().c_str())) {
         std::string text;
         for (int i = 0; i < parser->getNbErrors(); ++i) {
@@ -122,6 +127,12 @@ EngineTensor describe(const nv::ICudaEngine& engine, const char* name, int32_t p
             t.usual = shape(nv::OptProfileSelector::kOPT);
             t.most = most;
         }
+        HostTensor value;
+        if (getInputDefault(engine, name, value)) {
+            std::vector<int64_t> dims = to_vector(value.dims);
+            size_t bytes = static_cast<size_t>(element_count(dims)) * element_bytes(t.type);
+            t.initial = {dims, {static_cast<const std::byte*>(value.data), bytes}};
+        }
     }
     return t;
 }
@@ -160,6 +171,10 @@ const EngineTensor* Engine::find_output(std::string_view name) const {
 bool Engine::takes_batches() const {
     return !inputs.empty() && std::all_of(inputs.begin(), inputs.end(), has_open_rows) &&
            std::all_of(outputs.begin(), outputs.end(), has_open_rows);
+}
+
+bool Engine::has_defaults() const {
+    return std::any_of(inputs.begin(), inputs.end(), [](auto& t) { return t.initial.has_value(); });
 }
 
 int64_t Engine::most_rows() const {

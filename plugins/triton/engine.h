@@ -11,6 +11,7 @@
 #include "plugins/triton/host.h"
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +26,12 @@ struct EngineTensor {
     bool on_host = false; // the engine has its values in host memory wherever it runs
     /// For an input, the profile's sizes; empty where they are unbounded.
     std::vector<int64_t> least, usual, most;
+    /// The value of an input that a run may leave out; the engine holds the bytes.
+    struct Default {
+        std::vector<int64_t> dims;
+        std::span<const std::byte> bytes;
+    };
+    std::optional<Default> initial;
 };
 
 /// "TYPE_FP32", as configurations call it; "" for a type that the server does not have.
@@ -63,6 +70,7 @@ struct Engine {
     const EngineTensor* find_output(std::string_view name) const;
     /// Whether every input and output begins with a size that is open: rows of a batch.
     bool takes_batches() const;
+    bool has_defaults() const;
     /// The most rows that it was built for; 0 where nothing bounds them.
     int64_t most_rows() const;
 };
@@ -75,8 +83,8 @@ struct EngineBytes {
     std::span<const std::byte> data;              // the engine, in one of the two
 };
 /// The engine of an ONNX model is kept for the next load (built_models.h).
-/// \param choices how an ONNX model is built; fp16 has no effect on an engine, batch_invariant is
-/// refused beside one.
+/// \param choices how an ONNX model is built; of an engine only
+/// batch_invariant has an effect: it is refused.
 /// Errors: Io, InvalidEngine, InvalidModel, Unsupported, naming the file.
 EngineBytes read_engine(const std::string& path, const BuildChoices& choices, ServerLogger& logger);
 

@@ -137,8 +137,9 @@ Model::Model(BackendState& backend, TRITONBACKEND_Model* model)
                     "'", path.substr(path.rfind('/') + 1),
                     "' is no engine, and --backend-config=trusted-only allows only engines "
                     "that a trusted key has signed: 'ingot build' and 'ingot sign' make one");
-            bytes_ =
-                read_engine(path, {config_.fp16, config_.parameters.batch_invariant}, *logger_);
+            bytes_ = read_engine(
+                path, {config_.fp16, config_.parameters.batch_invariant, config_.optional_inputs()},
+                *logger_);
             first_ = engine({Device::kCPU, 0}, {});
             if (get_from<bool>(TRITONBACKEND_ModelAutoCompleteConfig, model)) {
                 auto completed = complete_config(config_, *first_, default_max_batch(options));

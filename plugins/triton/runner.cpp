@@ -287,6 +287,9 @@ bool Runner::warm_shapes(int64_t rows, Shapes& shapes, std::string& reason) cons
     shapes = configured_;
     for (size_t i = 0; i < shapes.size(); ++i) {
         const EngineTensor& t = engine_->inputs[i];
+        if (may_lack(i)) {
+            shapes[i] = t.initial->dims;
+        }
         for (size_t axis = 0; axis < shapes[i].size(); ++axis) {
             int64_t& size = shapes[i][axis];
             if (axis == 0 && max_batch_size_ > 0) {
@@ -334,7 +337,12 @@ void Runner::warm_one(const Shapes& shapes) {
         size_t bytes =
             static_cast<size_t>(element_count(shapes[i])) * element_bytes(engine_->inputs[i].type);
         addresses.push_back(input_memory(i, bytes));
-        complete_input(i, 0, bytes);
+        size_t given = may_lack(i) ? bytes : 0; // else zeros
+        if (given > 0) {
+            write_input(i, 0, engine_->inputs[i].initial->bytes.data(), given,
+                        TRITONSERVER_MEMORY_CPU);
+        }
+        complete_input(i, given, bytes - given);
     }
     int32_t graphs = countGraphs(*runtime_config_);
     run(shapes, addresses);

@@ -51,6 +51,10 @@ public:
     bool is_ragged(size_t input) const { return roles_[input].is_ragged; }
     /// Null for an input that clients send.
     const BatchInput* batch_input(size_t input) const { return roles_[input].made; }
+    /// Whether a request may leave an input out, for its default.
+    bool may_lack(size_t input) const {
+        return max_batch_size_ == 0 && engine_->inputs[input].initial.has_value();
+    }
     /// How many rows a batch of so many is padded to.
     int64_t padded_rows(int64_t rows) const;
     /// Plans and runs each bucket. Returns how many, or why none could be in `reason`.

@@ -140,7 +140,7 @@ REFUSED = {
         "input 'image': shape [-1, 1, 8, 9] is configured (the first size are the rows of a batch), the engine has "
         "[-1, 1, 8, 8]",
     'input [{ name: "image" data_type: TYPE_FP32 dims: [1, 8, 8] optional: true }]':
-        f"input.optional {IN_RAY}: an engine needs all of its inputs",
+        f"input.optional {IN_RAY}: every request brings all inputs",
     'input [{ name: "image" data_type: TYPE_FP32 dims: [1, 8, 8] allow_ragged_batch: true }]':
         f"input.allow_ragged_batch {IN_RAY}",
     "batch_input [{ kind: BATCH_ELEMENT_COUNT }]": f"batch_input {IN_RAY}",

@@ -63,6 +63,7 @@ TEST_F(BuiltModels, AreFoundByContentChoicesAndData) {
     EXPECT_EQ(kept(), "engine");
     EXPECT_EQ(kept(true), "");
     EXPECT_EQ(kept(false, true), "") << "batch invariant";
+    EXPECT_FALSE(BuiltModel(model(), {false, false, {"scale"}}).find()) << "an optional input";
     write(folder_.path() + "/model.data", "weights");
     EXPECT_EQ(kept(), "");
     keep("engine with weights");

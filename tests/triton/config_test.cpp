@@ -108,7 +108,8 @@ TEST(TritonConfig, DisagreementsAreRefusedByName) {
          "input 'x' has allow_ragged_batch: the engine gets all requests as one vector, [-1], and "
          "has [-1,3]"},
         {io(tensor(R"("data_type":"TYPE_FP32","dims":[3],"optional":true)"), sum),
-         "input 'x' has optional: an engine needs all of its inputs; leave the field out"},
+         "input 'x' has optional, and the engine has no default for it: build it with 'ingot build "
+         "--optionalInputs=x' from a model that has one"},
         {io(tensor(R"("data_type":"TYPE_FP32","dims":[3],"is_shape_tensor":true)"), sum),
          "input 'x' is a shape tensor, which requests of one batch cannot share: set "
          "max_batch_size to 0"},

@@ -18,6 +18,18 @@ TRITONSERVER_Error* TRITONBACKEND_RequestInput(TRITONBACKEND_Request* request, c
     return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INVALID_ARG,
                                  (std::string("unknown request input name ") + name).c_str());
 }
+TRITONSERVER_Error* TRITONBACKEND_RequestInputCount(TRITONBACKEND_Request* request,
+                                                    uint32_t* count) {
+    PLANTED()
+    *count = static_cast<uint32_t>(request->inputs.size());
+    return nullptr;
+}
+TRITONSERVER_Error* TRITONBACKEND_RequestInputName(TRITONBACKEND_Request* request,
+                                                   const uint32_t index, const char** name) {
+    PLANTED()
+    *name = request->inputs.at(index).name.c_str();
+    return nullptr;
+}
 TRITONSERVER_Error* TRITONBACKEND_RequestOutputCount(TRITONBACKEND_Request* request,
                                                      uint32_t* count) {
     PLANTED()

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workflow/serving/model_config.h"
 
+#include "engine/properties.h"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -76,13 +78,15 @@ void compare(std::string_view what, const std::vector<InterfaceTensor>& served,
         const InterfaceTensor* now = find(next, t.name);
         if (now == nullptr) {
             out.push_back(str(what, " '", t.name, "' is no longer there"));
-        } else if (*now != t) {
+        } else if (now->type != t.type || now->dims != t.dims) {
             out.push_back(str(what, " '", t.name, "' was ", t.type, t.dims, " and is ", now->type,
                               now->dims));
+        } else if (t.optional && !now->optional) {
+            out.push_back(str(what, " '", t.name, "' is no longer optional"));
         }
     }
     for (const InterfaceTensor& t : next) {
-        if (find(served, t.name) == nullptr) {
+        if (find(served, t.name) == nullptr && !t.optional) {
             out.push_back(str(what, " '", t.name, "' is new"));
         }
     }
@@ -101,7 +105,8 @@ std::string tensor_text(const InterfaceTensor& t, bool batched) {
     std::string text = str("  { name: ", quote(t.name), " data_type: ", t.type, " dims: [ ",
                            dims.empty() ? "1" : list_text(dims), " ]");
     // The server refuses a tensor without sizes; without a batch the backend reads [1] as a scalar.
-    return text + (dims.empty() && batched ? " reshape { shape: [ ] }" : "") + " }";
+    return text + (dims.empty() && batched ? " reshape { shape: [ ] }" : "") +
+           (t.optional ? " optional: true }" : " }");
 }
 
 std::string tensors_text(std::string_view field, const std::vector<InterfaceTensor>& tensors,
@@ -133,6 +138,9 @@ std::string warm_up_text(const ServedModel& model, const Interface& interface) {
     std::string out = str("model_warmup [ { name: \"one request\" batch_size: ",
                           std::min<int64_t>(model.max_batch, 1), "\n");
     for (const InterfaceTensor& t : interface.inputs) {
+        if (t.optional) {
+            continue;
+        }
         std::vector<int64_t> dims(t.dims.begin() + (model.max_batch > 0 ? 1 : 0), t.dims.end());
         require(std::count(dims.begin(), dims.end(), -1) == 0, ErrorCode::InvalidArgument,
                 "--warm-up: input '", t.name, "' is ", t.type, t.dims,
@@ -148,7 +156,8 @@ std::string warm_up_text(const ServedModel& model, const Interface& interface) {
 } // namespace
 
 bool Interface::takes_batches() const {
-    return !inputs.empty() && std::all_of(inputs.begin(), inputs.end(), has_open_rows) &&
+    auto is_batch = [](const InterfaceTensor& t) { return has_open_rows(t) && !t.optional; };
+    return !inputs.empty() && std::all_of(inputs.begin(), inputs.end(), is_batch) &&
            std::all_of(outputs.begin(), outputs.end(), has_open_rows);
 }
 
@@ -157,6 +166,7 @@ Interface interface_of(const Engine& engine) {
     Interface out;
     for (Value v : g.inputs()) {
         out.inputs.push_back(tensor_of(g, v, "input", g.value_name(v)));
+        out.inputs.back().optional = input_default(engine, out.inputs.size() - 1).defined();
         int64_t most = 0;
         for (const Profile& p : engine.profiles()) {
             const ShapeRange* range = p.find(out.inputs.back().name);

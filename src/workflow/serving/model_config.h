@@ -15,13 +15,15 @@ struct InterfaceTensor {
     std::string name;
     std::string type;          // "TYPE_FP32"
     std::vector<int64_t> dims; // the whole shape; -1 for a size that is open
+    bool optional = false;     // an input with a default, which requests may leave out
     bool operator==(const InterfaceTensor&) const = default;
 };
 struct Interface {
     std::vector<InterfaceTensor> inputs, outputs;
     int64_t most_rows = 0; // of a batch, by the profile; 0: nothing bounds them
 
-    /// Whether every input and output begins with a size that is open: rows of a batch.
+    /// Whether every input and output begins with a size that is open: rows of a batch. Never with
+    /// an optional input, whose default has no rows.
     bool takes_batches() const;
 };
 /// Errors: Unsupported for a type that the server does not have.
