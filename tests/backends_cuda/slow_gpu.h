@@ -28,11 +28,14 @@ public:
         void write(std::byte* to, const void* from, size_t bytes) override {
             gpu_.pass(bytes);
             std::memcpy(to, from, bytes);
+            queued_ += static_cast<int64_t>(bytes);
+            gpu_.queue(static_cast<int64_t>(bytes));
         }
-        void synchronize() override {}
+        void synchronize() override { gpu_.queue(-std::exchange(queued_, 0)); }
 
     private:
         SlowGpu& gpu_;
+        int64_t queued_ = 0;
     };
     std::unique_ptr<cuda::Stream> create_stream() override {
         return std::make_unique<SlowStream>(*this);
@@ -52,6 +55,11 @@ public:
     void fail_from(int64_t n) { left_ = n; }
     int64_t written() const { return written_; }
     int64_t read() const { return read_bytes_; }
+    /// The most bytes that were written and not waited for at a time.
+    int64_t most_queued() const {
+        std::scoped_lock lock(gate_);
+        return most_queued_;
+    }
     std::atomic<bool> reads_fail{false};
     std::set<std::thread::id> writers() const {
         std::scoped_lock lock(gate_);
@@ -68,7 +76,14 @@ private:
         written_ += static_cast<int64_t>(bytes);
         writers_.insert(std::this_thread::get_id());
     }
+    void queue(int64_t bytes) {
+        std::scoped_lock lock(gate_);
+        queued_ += bytes;
+        most_queued_ = std::max(most_queued_, queued_);
+    }
     mutable std::mutex gate_;
+    int64_t queued_ = 0;
+    int64_t most_queued_ = 0;
     std::condition_variable opened_;
     bool open_ = true;
     std::atomic<int64_t> left_{-1};

@@ -3,6 +3,7 @@
 #include "backends/cuda/backend.h"
 #include "backends/cuda/options.h"
 #include "backends/cuda/run/device_weights.h"
+#include "backends/cuda/run/run_traffic.h"
 #include "backends/device_memory.h"
 #include "backends_cuda/fake_driver.h"
 #include "backends_cuda/slow_gpu.h"
@@ -13,7 +14,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <optional>
 #include <thread>
 
 namespace ingot::test {
@@ -286,6 +289,84 @@ TEST(WeightCopies, GatheredOnesArriveByTheDriver) {
     EXPECT_EQ(fake::alive(), "");
 }
 
+/// Waits until the runs of other tests are long ago.
+void let_traffic_end(const cuda::Gpu& gpu) {
+    while (cuda::RunTraffic::of(gpu).is_busy()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+}
+
+/// Runs that begin on a GPU while it lives.
+class Traffic {
+public:
+    explicit Traffic(const cuda::Gpu& gpu)
+        : runner_([this, &traffic = cuda::RunTraffic::of(gpu)] {
+              while (!stops_) {
+                  traffic.note_run();
+                  begun_ = true;
+                  std::this_thread::yield();
+              }
+          }) {
+        while (!begun_) {
+            std::this_thread::yield();
+        }
+    }
+    ~Traffic() {
+        stops_ = true;
+        runner_.join();
+    }
+    Traffic(const Traffic&) = delete;
+    Traffic& operator=(const Traffic&) = delete;
+
+private:
+    std::atomic<bool> stops_{false}, begun_{false};
+    std::thread runner_;
+};
+
+TEST(WeightCopies, GiveWayToRuns) {
+    for (bool busy : {false, true}) {
+        SlowGpu gpu;
+        Store store(gpu);
+        std::vector<StoredConstant> all = many_orders();
+        let_traffic_end(gpu);
+        std::optional<Traffic> traffic;
+        if (busy) {
+            traffic.emplace(gpu);
+        }
+        store.start(all);
+        for (const StoredConstant& c : all) {
+            EXPECT_TRUE(holds(store, c)) << c.size();
+        }
+        if (busy) {
+            EXPECT_LE(gpu.most_queued(), 1 << 20);
+        } else {
+            EXPECT_GT(gpu.most_queued(), 4 << 20) << "they have waited for nobody";
+        }
+    }
+}
+
+TEST(WeightCopies, GiveWayToRunsByTheDriver) {
+    for (bool busy : {false, true}) {
+        fake::reset();
+        auto gpu = fake::make_gpu();
+        let_traffic_end(*gpu);
+        std::optional<Traffic> traffic;
+        if (busy) {
+            traffic.emplace(*gpu);
+        }
+        Memory memory(*gpu, 0);
+        Weights weights(*gpu, memory);
+        std::unique_ptr<cuda::Stream> stream = gpu->create_stream();
+        Tensor constant = random_bytes(20 << 20, 1);
+        fake::take_log();
+        weights.start({constant});
+        weights.find(constant, *stream);
+        std::vector<std::string> log = fake::take_log();
+        auto is_upload = [](const std::string& line) { return line.starts_with("upload"); };
+        EXPECT_EQ(std::count_if(log.begin(), log.end(), is_upload), busy ? 20 : 5);
+    }
+}
+
 /// A product whose weights are enough for a thread.
 std::shared_ptr<const Engine> large_product() {
     Graph g;
@@ -293,6 +374,26 @@ std::shared_ptr<const Engine> large_product() {
     Tensor w = Tensor::zeros(DType::F32, {2048, 2304});
     g.add_output("y", ops::matmul(g, x, ops::constant(g, w)));
     return Engine::create(std::move(g), {}, {});
+}
+
+TEST(WeightCopies, ARunOnACallersStreamIsWhatTheyGiveWayTo) {
+    fake::reset();
+    auto gpu = fake::make_gpu();
+    auto backend = cuda::make_backend(*gpu, 1);
+    CompileOptions o;
+    o.of<CudaOptions>().runtime_cache = "";
+    {
+        Context context(large_product(), *backend, o);
+        std::byte* x = gpu->allocate(8 * 2048 * 4);
+        std::byte* y = gpu->allocate(8 * 2304 * 4);
+        Binding in = {x, {8, 2048}};
+        Binding out = {y, {8, 2304}};
+        let_traffic_end(*gpu);
+        context.enqueue({&in, 1}, {&out, 1}, nullptr);
+        EXPECT_TRUE(cuda::RunTraffic::of(*gpu).is_busy());
+        gpu->release(x);
+        gpu->release(y);
+    }
 }
 
 TEST(WeightCopies, KernelsAreCompiledMeanwhile) {

@@ -3,6 +3,7 @@
 
 #include "backends/cuda/driver/nvtx.h"
 #include "backends/cuda/options.h"
+#include "backends/cuda/run/run_traffic.h"
 #include "backends/cuda/run/steps.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -164,6 +165,7 @@ static bool is_default(void* stream) {
 }
 
 void CudaDevice::wait_for(void* stream) {
+    RunTraffic::of(state_->gpu).note_run();
     if (order() == nullptr) {
         return;
     }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backends/cuda/run/piece_threads.h"
+#include "backends/cuda/run/run_traffic.h"
 #include "plan/stored_constant.h"
 
 #include <optional>
@@ -33,8 +34,10 @@ private:
         size_t at = 0;
         size_t bytes = 0;
     };
-    static void copy(const Piece& p, Stream& stream);
+    void copy(const Piece& p, Stream& stream);
+    static void write(const Piece& p, Stream& stream);
 
+    RunTraffic& traffic_;
     std::vector<Copy> copies_;
     std::vector<Piece> pieces_;
     std::optional<PieceThreads> threads_;
