@@ -27,7 +27,10 @@ namespace {
 constexpr size_t most_files = 10'000;
 constexpr std::string_view suffix = ".engine";
 
-std::atomic<int64_t> limit{BuiltModel::kept_bytes};
+std::atomic<int64_t>& limit() {
+    static std::atomic<int64_t> bytes{BuiltModel::kept_bytes};
+    return bytes;
+}
 
 /// Passes on what a load can do without, as one warning.
 template <class Do>
@@ -111,7 +114,7 @@ void remove_least_recently_used(const std::string& folder, const std::string& bu
     std::sort(entries.begin(), entries.end(),
               [](const Entry& a, const Entry& b) { return a.used < b.used; });
     for (const Entry& e : entries) {
-        if (total <= limit || e.path == but) {
+        if (total <= limit() || e.path == but) {
             continue;
         }
         std::error_code ignored;
@@ -161,7 +164,7 @@ std::optional<BuiltModel::Kept> BuiltModel::find() const {
 }
 
 void BuiltModel::keep(std::span<const std::byte> engine) const {
-    if (folder_.empty() || static_cast<int64_t>(engine.size()) > limit) {
+    if (folder_.empty() || static_cast<int64_t>(engine.size()) > limit()) {
         return;
     }
     attempt("a built model is not kept", [&] {
@@ -181,7 +184,7 @@ void BuiltModel::keep(std::span<const std::byte> engine) const {
 }
 
 void set_limit_of_built_models(int64_t bytes) {
-    limit = bytes;
+    limit() = bytes;
 }
 
 } // namespace ingot::triton

@@ -28,6 +28,15 @@ def scaled(path, factor, size=4):
                 [oh.make_tensor_value_info("y", FLOAT, shape)], [factors])
 
 
+def with_defaults(path):
+    """y = x * scale + shift, where scale is 3 and shift 10 and 20 in requests that lack them; returns the path."""
+    defaults = {"scale": np.array([3], np.float32), "shift": np.array([10, 20], np.float32)}
+    inputs = [oh.make_tensor_value_info(name, FLOAT, [size]) for name, size in (("x", 2), ("scale", 1), ("shift", 2))]
+    return save(path, [oh.make_node("Mul", ["x", "scale"], ["t"]), oh.make_node("Add", ["t", "shift"], ["y"])], inputs,
+                [oh.make_tensor_value_info("y", FLOAT, [2])],
+                [onnx.numpy_helper.from_array(value, name) for name, value in defaults.items()])
+
+
 def widened(path, size, open_sizes=("n",)):
     """y[n, size] = x[n, 1] in each column."""
     ones = onnx.numpy_helper.from_array(np.ones(size, np.float32), "f")

@@ -57,6 +57,42 @@ output [{ name: "scores" data_type: TYPE_FP32 dims: [10] }]""")
             in refused.value.text)
 
 
+@pytest.mark.parametrize("kind", ["model", "engine"])
+def test_requests_may_leave_optional_inputs_out(server, kind, tmp_path):
+    file = serving_models.with_defaults(tmp_path / "model.onnx")
+    config = """max_batch_size: 0
+input [{ name: "x" data_type: TYPE_FP32 dims: [2] },
+       { name: "scale" data_type: TYPE_FP32 dims: [1] optional: true },
+       { name: "shift" data_type: TYPE_FP32 dims: [2] optional: true }]
+output [{ name: "y" data_type: TYPE_FP32 dims: [2] }]"""
+    if kind == "engine":  # which the configuration is completed from
+        ingot_command.call("build", str(file), "--optionalInputs=scale,shift", "-o", str(tmp_path / "model.engine"))
+        file, config = tmp_path / "model.engine", ""
+    name = f"optional_{kind}"
+    server.add(name, file, config)
+    server.load(name)
+    assert [t["optional"] for t in server.config(name)["input"]] == [False, True, True]
+    x = {"x": np.array([1, 2], np.float32)}
+    scale = {"scale": np.array([5], np.float32)}
+    shift = {"shift": np.array([1, 1], np.float32)}
+    for inputs, expected in ((x, [13, 26]), (x | scale, [15, 30]), (shift | x, [4, 7]), (x | shift | scale, [6, 11]),
+                             (x, [13, 26])):
+        assert server.infer(name, inputs)["y"].tolist() == expected
+    with pytest.raises(Refused) as refused:
+        server.infer(name, scale)
+    assert refused.value.status == 400
+
+
+def test_an_optional_input_without_a_default_is_refused(server, digits_engine):
+    server.add("no_default", digits_engine, """max_batch_size: 0
+input [{ name: "image" data_type: TYPE_FP32 dims: [1, 1, 8, 8] optional: true }]
+output [{ name: "scores" data_type: TYPE_FP32 dims: [1, 10] }]""")
+    with pytest.raises(Refused) as refused:
+        server.load("no_default")
+    assert ("input 'image' has optional, and the engine has no default for it: build it with 'ingot build "
+            "--optionalInputs=image'" in refused.value.text)
+
+
 def test_the_listing_of_the_document_serves_digits(tmp_path):
     """docs/serving.md to the letter; tritonserver gets free ports beside what the listing says."""
     triton_server.needed()
