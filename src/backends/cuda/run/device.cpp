@@ -102,7 +102,7 @@ std::byte* CudaDevice::allocate(int64_t bytes) {
     std::byte* memory = state_->memory.allocate(std::max<int64_t>(bytes, 1), source_);
     if (source_ != nullptr || state_->memory.is_lent()) {
         try {
-            follow(nullptr);
+            wait_for(nullptr);
         } catch (...) {
             state_->memory.release(memory);
             throw;
@@ -166,10 +166,6 @@ static bool is_default(void* stream) {
 
 void CudaDevice::wait_for(void* stream) {
     RunTraffic::of(state_->gpu).note_run();
-    follow(stream);
-}
-
-void CudaDevice::follow(void* stream) {
     if (order() == nullptr) {
         return;
     }

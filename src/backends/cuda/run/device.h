@@ -122,8 +122,6 @@ private:
         std::vector<int> launches = {}; // of the timeline
         int replays = 0;
     };
-    /// Puts this device's work behind that of a caller's stream, or takes their stream.
-    void follow(void* stream);
     // DeviceLaunches
     void begin_plan() override {
         reuse_.begin_plan();
