@@ -376,24 +376,31 @@ std::shared_ptr<const Engine> large_product() {
     return Engine::create(std::move(g), {}, {});
 }
 
-TEST(WeightCopies, ARunOnACallersStreamIsWhatTheyGiveWayTo) {
-    fake::reset();
-    auto gpu = fake::make_gpu();
-    auto backend = cuda::make_backend(*gpu, 1);
+/// But not to one that waits for them.
+TEST(WeightCopies, GiveWayToRunsOnStreamsOfCallers) {
+    SlowGpu gpu;
+    gpu.close();
+    bool busy_before = false;
+    gpu.compile_ms = [&](const std::string&) { // in the run
+        busy_before = busy_before || cuda::RunTraffic::of(gpu).is_busy();
+        gpu.open();
+        return 0.0;
+    };
+    auto backend = cuda::make_backend(gpu, 1);
     CompileOptions o;
     o.of<CudaOptions>().runtime_cache = "";
-    {
-        Context context(large_product(), *backend, o);
-        std::byte* x = gpu->allocate(8 * 2048 * 4);
-        std::byte* y = gpu->allocate(8 * 2304 * 4);
-        Binding in = {x, {8, 2048}};
-        Binding out = {y, {8, 2304}};
-        let_traffic_end(*gpu);
-        context.enqueue({&in, 1}, {&out, 1}, nullptr);
-        EXPECT_TRUE(cuda::RunTraffic::of(*gpu).is_busy());
-        gpu->release(x);
-        gpu->release(y);
-    }
+    Context context(large_product(), *backend, o);
+    std::byte* x = gpu.allocate(8 * 2048 * 4);
+    std::byte* y = gpu.allocate(8 * 2304 * 4);
+    Binding in = {x, {8, 2048}};
+    Binding out = {y, {8, 2304}};
+    let_traffic_end(gpu);
+    context.enqueue({&in, 1}, {&out, 1}, nullptr);
+    EXPECT_GT(gpu.compiled(), 0);
+    EXPECT_FALSE(busy_before);
+    EXPECT_TRUE(cuda::RunTraffic::of(gpu).is_busy());
+    gpu.release(x);
+    gpu.release(y);
 }
 
 TEST(WeightCopies, KernelsAreCompiledMeanwhile) {

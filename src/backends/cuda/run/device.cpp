@@ -165,7 +165,6 @@ static bool is_default(void* stream) {
 }
 
 void CudaDevice::wait_for(void* stream) {
-    RunTraffic::of(state_->gpu).note_run();
     if (order() == nullptr) {
         return;
     }
@@ -181,6 +180,7 @@ void CudaDevice::wait_for(void* stream) {
 }
 
 void CudaDevice::let_wait(void* stream) {
+    RunTraffic::of(state_->gpu).note_run(); // it has its weights: they need not give way to it
     if (std::exchange(entered_, false)) {
         order()->leave();
     } else if (order() != nullptr) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RunTraffic: whether runs begin on a GPU of this process, to which copies of weights give way.
+// RunTraffic: whether runs are queued on a GPU of this process, to which copies of weights give
+// way.
 #pragma once
 
 #include <atomic>
@@ -19,7 +20,7 @@ public:
     void note_run() noexcept {
         last_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
     }
-    /// Whether a run began a short while ago: the next one may come any time.
+    /// Whether a run was queued a short while ago: the next one may come any time.
     bool is_busy() const noexcept;
     /// Held by a copy of weights to the busy GPU: one is on its way at a time.
     std::mutex& turn() { return turn_; }
