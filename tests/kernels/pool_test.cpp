@@ -56,6 +56,22 @@ TEST(Pool, SmallWindowsAreReadAtOnce) {
     EXPECT_EQ(taps("f16[1,8,9,11]", window("max", 2, 6, 1, 0)), 0);
 }
 
+// All values are negative: one from outside x would be the maximum were it 0.
+TEST(Pool, MaximaInVectorsBesidePads) {
+    FamilyOptions o;
+    o.orders = {{0, 2, 3, 1}};
+    o.low = -100;
+    o.high = -3;
+    for (const char* t : {"i8", "f16", "bf16", "f8e4m3", "f8e5m2"}) {
+        SCOPED_TRACE(t);
+        FamilyRun r = expect_family(graph_of(str(t, "[2,16,9,11]"), window("max", 2, 3, 2, 1)), o);
+        EXPECT_NE(r.texts.at(0).find("#define V 8"), std::string::npos);
+    }
+    o.low = 0;
+    o.high = 255;
+    expect_family(graph_of("u8[2,16,9,11]", window("max", 2, 3, 2, 1)), o);
+}
+
 TEST(Pool, OtherRanksAndDTypes) {
     for (const char* t : {"f32[2,3,20]", "f64[1,3,20]", "bf16[2,4,20]"}) {
         sweep(graph_of(t, window("average", 1, 4, 3, 2)));
