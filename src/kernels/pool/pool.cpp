@@ -103,12 +103,17 @@ std::vector<Tactic> tactics(const Problem& p) {
     return {make_tactic(Direct{}, 2 + bytes / (p.arch.dram_gbs * 1000))};
 }
 
+/// The bytes of loads that a thread's registers have room for at once. Bytes take more of them when
+/// they are unpacked, bf16 when it is widened.
+int64_t most_at_once_bytes(DType t) {
+    return bytes_of(t) == 1 ? 24 : t == DType::BF16 ? 48 : 64;
+}
+
 /// The window, where a thread can have the loads of some taps on the way at once: one after the
 /// other each waits for the memory. A text of more taps would be long.
 void add_window(Defines& d, const Pooling& s) {
     constexpr int64_t most_taps = 25;
     constexpr int64_t most_at_once = 9;
-    constexpr int64_t most_bytes = 64; // in registers
     int64_t taps = 1;
     std::string sizes;
     for (int i = 0; i < s.axes; ++i) {
@@ -121,7 +126,8 @@ void add_window(Defines& d, const Pooling& s) {
         return;
     }
     d.add("TAPS", taps).add("SIZES", str('{', sizes, '}'));
-    d.add("AT_ONCE", std::min({taps, most_at_once, std::max<int64_t>(most_bytes / bytes, 1)}));
+    d.add("AT_ONCE", std::min({taps, most_at_once,
+                               std::max<int64_t>(most_at_once_bytes(s.x.dtype) / bytes, 1)}));
 }
 
 Emitted emit(const Problem& p, const Tactic&) {
