@@ -61,10 +61,10 @@ output [{ name: "scores" data_type: TYPE_FP32 dims: [10] }]""")
 def test_requests_may_leave_optional_inputs_out(server, kind, tmp_path):
     file = serving_models.with_defaults(tmp_path / "model.onnx")
     config = """max_batch_size: 0
-input [{ name: "x" data_type: TYPE_FP32 dims: [2] },
-       { name: "scale" data_type: TYPE_FP32 dims: [1] optional: true },
-       { name: "shift" data_type: TYPE_FP32 dims: [2] optional: true }]
-output [{ name: "y" data_type: TYPE_FP32 dims: [2] }]"""
+        input [{ name: "x" data_type: TYPE_FP32 dims: [2] },
+                { name: "scale" data_type: TYPE_FP32 dims: [1] optional: true },
+                { name: "shift" data_type: TYPE_FP32 dims: [2] optional: true }]
+        output [{ name: "y" data_type: TYPE_FP32 dims: [2] }]"""
     if kind == "engine":  # which the configuration is completed from
         ingot_command.call("build", str(file), "--optionalInputs=scale,shift", "-o", str(tmp_path / "model.engine"))
         file, config = tmp_path / "model.engine", ""
