@@ -106,7 +106,7 @@ std::vector<Tactic> tactics(const Problem& p) {
 /// The bytes of loads that a thread's registers have room for at once. Bytes take more of them when
 /// they are unpacked, bf16 when it is widened.
 int64_t most_at_once_bytes(DType t) {
-    return bytes_of(t) == 1 ? 24 : t == DType::BF16 ? 48 : 64;
+    return bytes_of(t) == 1 ? 16 : t == DType::BF16 ? 32 : 64;
 }
 
 /// The window, where a thread can have the loads of some taps on the way at once: one after the
