@@ -83,8 +83,8 @@ struct EngineBytes {
     std::span<const std::byte> data;              // the engine, in one of the two
 };
 /// The engine of an ONNX model is kept for the next load (built_models.h).
-/// \param choices how an ONNX model is built; of an engine only
-/// batch_invariant has an effect: it is refused.
+/// \param choices how an ONNX model is built. Beside an engine batch_invariant is refused; the
+/// others have no effect.
 /// Errors: Io, InvalidEngine, InvalidModel, Unsupported, naming the file.
 EngineBytes read_engine(const std::string& path, const BuildChoices& choices, ServerLogger& logger);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device text of casts between 8-bit integers and f32 that run at full rate. An SM rounds and
-// converts between integers and floats at an eighth of that rate; here an addition does it:
-// a float of [2^23, 2^24) has the integer in its low bits.
+// Device text of casts between 8-bit integers and f32 by additions, which run at full rate; the
+// instructions that round and convert (FRND, F2I, I2F) run at a lower one. A float of [2^23, 2^24)
+// has the integer in its low bits.
 #pragma once
 
 #include "ir/expr.h"
