@@ -24,4 +24,9 @@ inline std::string to_hex(std::span<const std::byte> bytes) {
     return out;
 }
 
+/// The value of a digit that append_hex() writes; -1 for any other character.
+inline int hex_digit(char c) {
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 } // namespace ingot

@@ -20,10 +20,6 @@ void append_number(std::string& out, T v) {
     out.append(buffer.data(), r.ptr);
 }
 
-int hex_digit(char c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 } // namespace
 
 void append(std::string& out, std::string_view s) {

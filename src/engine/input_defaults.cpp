@@ -11,21 +11,14 @@ namespace ingot {
 
 namespace {
 
-/// 16 and more for what is no digit.
-unsigned hex_digit(char c) {
-    unsigned out = 16;
-    std::from_chars(&c, &c + 1, out, 16);
-    return out;
-}
-
 /// `digits` has two for each byte.
 void read_hex(std::string_view digits, std::span<std::byte> out) {
     for (size_t i = 0; i < out.size(); ++i) {
-        unsigned high = hex_digit(digits[2 * i]);
-        unsigned low = hex_digit(digits[2 * i + 1]);
-        require(high < 16 && low < 16, ErrorCode::InvalidEngine, "byte ", i,
+        int high = hex_digit(digits[2 * i]);
+        int low = hex_digit(digits[2 * i + 1]);
+        require(high >= 0 && low >= 0, ErrorCode::InvalidEngine, "byte ", i,
                 " is no hexadecimal number");
-        out[i] = static_cast<std::byte>(high << 4U | low);
+        out[i] = static_cast<std::byte>(high * 16 + low);
     }
 }
 
