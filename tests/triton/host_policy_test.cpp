@@ -41,21 +41,32 @@ std::vector<std::string> new_threads(const std::map<std::string, std::string>& b
     return out;
 }
 
-/// Makes an instance as the server does: its thread is kept to the policy's core. The thread lives
-/// on as long as the instance, and runs it.
+/// Returns once a joined thread is gone from /proc. A list of threads read while one of them dies
+/// can end there: the kernel finds no next thread.
+void wait_until_gone(pid_t joined) {
+    while (std::filesystem::exists("/proc/self/task/" + std::to_string(joined))) {
+        std::this_thread::yield();
+    }
+}
+
+/// Makes an instance as the server does: the thread that makes it is kept to the policy's core, and
+/// ends then.
 class PlacedInstance {
 public:
     PlacedInstance(Scene& scene, const std::string& name, const std::string& policy, int core) {
         instance_.model = &scene.model;
         instance_.name = name;
         instance_.policy.json = policy;
+        pid_t maker = 0;
         std::thread([&] {
+            maker = gettid();
             cpu_set_t one;
             CPU_ZERO(&one);
             CPU_SET(static_cast<size_t>(core), &one);
             sched_setaffinity(0, sizeof one, &one);
             text_ = text_of(TRITONBACKEND_ModelInstanceInitialize(&instance_));
         }).join();
+        wait_until_gone(maker);
     }
     ~PlacedInstance() {
         if (instance_.state != nullptr) {
