@@ -2,6 +2,8 @@
 // quantized_products: products of two quantised operands become integer products, or products of
 // f8e4m3 on devices that have them, followed by dequantisation of the sums; products of floats with
 // a quantised weight become quantized_dot, whose kernels read the weight as stored.
+// integer_products: only the first of these, for backends whose kernels multiply bytes of any shape
+// and read no quantised weight.
 #include "ir/rewrite.h"
 #include "lower/before_views.h"
 #include "lower/dequantised.h"
@@ -188,7 +190,8 @@ Value conv_of_whole_floats(Graph& g, ops::Conv a, const Operands& o) {
     return ops::conv(g, std::move(a), x, ops::constant(g, std::move(w)));
 }
 
-std::optional<Values> integer_conv(Rewriter& r, const Node& n, std::span<const Value> in) {
+std::optional<Values> integer_conv(Rewriter& r, const Node& n, std::span<const Value> in,
+                                   bool floats_of_few_channels) {
     if (!n.is(ops::conv_def) || r.out().constant(in[1]) != nullptr) {
         return std::nullopt;
     }
@@ -204,7 +207,7 @@ std::optional<Values> integer_conv(Rewriter& r, const Node& n, std::span<const V
     }
     DType type = a.dtype;
     auto spatial = static_cast<int64_t>(a.strides.size());
-    if (fits_floats(a, *w)) {
+    if (floats_of_few_channels && fits_floats(a, *w)) {
         Value sums = conv_of_whole_floats(g, std::move(a), *o);
         o->zero = 0; // subtracted already
         return Values{dequantised_sums(g, sums, *o, spatial, type)};
@@ -238,6 +241,15 @@ int64_t free_axis(const Graph& g, const Dot& d, Value b) {
         }
     }
     return -1;
+}
+
+std::optional<Values> conv_of_bytes(Rewriter& r, const Node& n, std::span<const Value> in) {
+    return integer_conv(r, n, in, false);
+}
+
+std::optional<Values> conv_of_bytes_or_few_channels(Rewriter& r, const Node& n,
+                                                    std::span<const Value> in) {
+    return integer_conv(r, n, in, true);
 }
 
 std::optional<Values> integer_dot(Rewriter& r, const Node& n, std::span<const Value> in) {
@@ -364,19 +376,18 @@ std::optional<Values> plain_parameters(Rewriter& r, const Node& n, std::span<con
     return g.add(*n.def, n.attrs, operands);
 }
 
-Graph with_quantised_products(const Graph& g, bool f8_products) {
-    return dead_code(rewrite(g, [&](Rewriter& r, const Node& n, std::span<const Value> in) {
-        auto* f8 = f8_products ? f8_product : [](Rewriter&, const Node&, std::span<const Value>) {
-            return std::optional<Values>();
-        };
-        for (auto* rule : {constant_vector, same_bytes, integer_conv, integer_dot, f8, float_weight,
-                           quantised_weight, plain_parameters}) {
-            if (std::optional<Values> out = rule(r, n, in)) {
-                return out;
-            }
-        }
-        return std::optional<Values>();
-    }));
+using Rule = std::optional<Values> (*)(Rewriter&, const Node&, std::span<const Value>);
+
+Graph with_rules(const Graph& g, std::span<const Rule> rules) {
+    Graph out = rewrite(quantised_before_views(g),
+                        [&](Rewriter& r, const Node& n, std::span<const Value> in) {
+                            std::optional<Values> values;
+                            for (size_t i = 0; i < rules.size() && !values; ++i) {
+                                values = rules[i](r, n, in);
+                            }
+                            return values;
+                        });
+    return dequantised_before_views(dead_code(out));
 }
 
 } // namespace
@@ -387,8 +398,26 @@ Pass quantized_products(const KernelSet&) {
         .summary = "products of quantised operands become integer ones, or ones of f8e4m3",
         .run =
             [](const Graph& g, const PassOptions& o) {
-                return dequantised_before_views(
-                    with_quantised_products(quantised_before_views(g), o.f8_products));
+                std::vector<Rule> rules = {constant_vector, same_bytes,
+                                           conv_of_bytes_or_few_channels, integer_dot};
+                if (o.f8_products) {
+                    rules.push_back(f8_product);
+                }
+                rules.insert(rules.end(), {float_weight, quantised_weight, plain_parameters});
+                return with_rules(g, rules);
+            },
+    };
+}
+
+Pass integer_products(const KernelSet&) {
+    return {
+        .name = "integer_products",
+        .summary = "products of quantised operands become integer ones",
+        .run =
+            [](const Graph& g, const PassOptions&) {
+                static constexpr Rule rules[] = {constant_vector, same_bytes, conv_of_bytes,
+                                                 integer_dot, plain_parameters};
+                return with_rules(g, rules);
             },
     };
 }

@@ -27,8 +27,7 @@ bool serves(const Operand& x, const Operand& out, const std::vector<SpatialAxis>
     auto positive = [](int64_t n) { return n > 0; };
     const Shape& in = x.view.shape;
     const Shape& to = out.view.shape;
-    return x.dtype == DType::F32 && out.dtype == DType::F32 && !axes.empty() &&
-           axes.size() <= static_cast<size_t>(onednn::most_spatial_axes) &&
+    return !axes.empty() && axes.size() <= static_cast<size_t>(onednn::most_spatial_axes) &&
            std::all_of(in.begin(), in.end(), positive) &&
            std::all_of(to.begin(), to.end(), positive) &&
            std::all_of(axes.begin(), axes.end(),
@@ -141,7 +140,7 @@ LibraryProblem problem_of(const ConvProblem& c, Work work) {
 }
 
 std::unique_ptr<Step> make_library(const ConvProblem& c, Work work, const StepArgs& args) {
-    if (!serves(c.x, c.out, c.axes) || c.w.dtype != DType::F32 ||
+    if (!serves(c.x, c.out, c.axes) || !library_serves(c.x.dtype, c.w.dtype, c.out.dtype) ||
         (c.w_constant == nullptr && runs_backwards(c.w.view))) {
         return nullptr;
     }
@@ -177,7 +176,7 @@ std::unique_ptr<Step> make_library_pool(PoolKind kind, const std::vector<Spatial
         int64_t last = (a.out - 1) * a.stride - a.low;
         return a.low <= (a.size - 1) * a.dilation && last < a.in;
     });
-    if (!serves(x, out, axes) || !reaches) {
+    if (x.dtype != DType::F32 || out.dtype != DType::F32 || !serves(x, out, axes) || !reaches) {
         return nullptr;
     }
     LibraryProblem p;

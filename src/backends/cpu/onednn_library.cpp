@@ -2,6 +2,7 @@
 #include "backends/cpu/onednn_library.h"
 
 #include "backends/cpu/options.h"
+#include "backends/cpu/simd/simd.h"
 #include "base/log.h"
 #include "base/shared_library.h"
 #include "plan/copy.h"
@@ -72,8 +73,9 @@ std::shared_ptr<std::byte> packed_weights(const onednn::Library& library,
                                           const onednn::Choice& choice, const LibraryProblem& p,
                                           const StepArgs& args) {
     const std::byte* w = p.w_constant + p.w.view.offset * bit_width(p.w.dtype) / 8;
-    std::string key =
-        str("onednn ", reinterpret_cast<uintptr_t>(w), ' ', p.w.view.strides, choice.layout);
+    // Weights for signed inputs have sums behind them, which the layout's text does not say.
+    std::string key = str("onednn ", reinterpret_cast<uintptr_t>(w), ' ', p.w.view.strides,
+                          choice.layout, ' ', p.x.dtype);
     return args.packs.get<std::byte>(key, [&] {
         std::shared_ptr<std::byte> bytes;
         if (p.w_copied) {
@@ -177,6 +179,14 @@ onednn::Array strided_array(DType t, const Shape& shape, const Shape& strides) {
 
 onednn::Array dense_array(DType t, const Shape& shape, const Order& order) {
     return strided_array(t, shape, plan::dense(shape, order).strides);
+}
+
+bool library_serves(DType x, DType w, DType out) {
+    if (x == DType::F32) {
+        return w == DType::F32 && out == DType::F32;
+    }
+    return (x == DType::U8 || x == DType::I8) && w == DType::I8 && out == DType::I32 &&
+           instruction_set() == InstructionSet::Avx512Vnni;
 }
 
 std::unique_ptr<Step> make_library_step(const LibraryProblem& problem, const StepArgs& args) {

@@ -231,8 +231,8 @@ std::optional<LibraryProblem> problem_of(const Product& p, const DotOperands& o)
 
 std::unique_ptr<Step> make_library_matmul(const DotShape& s, const DotOperands& o,
                                           const StepArgs& args) {
-    if (!args.options.of<CpuOptions>().use_library || o.a.dtype != DType::F32 ||
-        o.b.dtype != DType::F32 || o.c.dtype != DType::F32) {
+    if (!args.options.of<CpuOptions>().use_library ||
+        !library_serves(o.a.dtype, o.b.dtype, o.c.dtype)) {
         return nullptr;
     }
     std::optional<Product> p = product_of(s);
