@@ -86,7 +86,13 @@ Value squeeze_excite(Graph& g, SqueezeExcite a, std::span<const Value> in) {
 }
 
 const OpDef squeeze_excite_def =
-    composite<SqueezeExcite>("squeeze_excite", {Rounding::Matters, InHalf::Narrow, like_result},
+    composite<SqueezeExcite>("squeeze_excite",
+                             {[](const Node& n) {
+                                  const auto& a = n.as<SqueezeExcite>();
+                                  return is_smooth(a.act) && is_smooth(a.gate) ? Rounding::Smooth
+                                                                               : Rounding::Matters;
+                              },
+                              InHalf::Narrow, like_result},
                              [](Graph& g, const SqueezeExcite& a, std::span<const Value> in) {
                                  return expand_squeeze_excite(g, a, in);
                              });
