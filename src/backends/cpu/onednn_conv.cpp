@@ -69,9 +69,10 @@ Array weights_of(const ConvProblem& p, Work work) {
 }
 
 /// An operand with the result's shape and order, or one element per channel, or a single element.
-std::optional<Array> operand_of(const View& v, const Order& order) {
+std::optional<Array> operand_of(const Operand& o, const Order& order) {
+    const View& v = o.view;
     if (plan::is_dense(v, order)) {
-        return dense_array(DType::F32, v.shape, order);
+        return dense_array(o.dtype, v.shape, order);
     }
     Shape sizes(v.shape.size(), 1);
     for (size_t i = 0; i < v.shape.size(); ++i) {
@@ -83,7 +84,7 @@ std::optional<Array> operand_of(const View& v, const Order& order) {
         }
         sizes[i] = v.shape[i];
     }
-    return dense_array(DType::F32, sizes, plan::row_major(v.rank()));
+    return dense_array(o.dtype, sizes, plan::row_major(v.rank()));
 }
 
 bool one_per_channel(const Array& a) {
@@ -102,7 +103,7 @@ bool add_posts(LibraryProblem& p, const Posts& posts, const Order& order) {
         onednn::Post post = {s.function, s.alpha, s.beta, {}};
         const Operand& from = posts.operands[i];
         if (s.input >= 0) {
-            std::optional<Array> operand = operand_of(from.view, order);
+            std::optional<Array> operand = operand_of(from, order);
             if (!operand) {
                 return false;
             }
@@ -140,13 +141,17 @@ LibraryProblem problem_of(const ConvProblem& c, Work work) {
 }
 
 std::unique_ptr<Step> make_library(const ConvProblem& c, Work work, const StepArgs& args) {
-    if (!serves(c.x, c.out, c.axes) || !library_serves(c.x.dtype, c.w.dtype, c.out.dtype) ||
+    DType sums = c.x.dtype == DType::F32 ? DType::F32 : DType::I32;
+    if (!serves(c.x, c.out, c.axes) || !library_multiplies(c.x.dtype, c.w.dtype) ||
+        c.out.dtype != sums ||
         (c.w_constant == nullptr && runs_backwards(c.w.view))) {
         return nullptr;
     }
     Order order = plan::channels_last(c.x.view.rank());
     if (std::optional<Posts> posts = posts_of(args)) {
-        LibraryProblem p = problem_of(c, work);
+        ConvProblem whole = c;
+        whole.out = args.out[0];
+        LibraryProblem p = problem_of(whole, work);
         if (add_posts(p, *posts, order)) {
             if (std::unique_ptr<Step> step = make_library_step(p, args)) {
                 return step;
@@ -154,7 +159,7 @@ std::unique_ptr<Step> make_library(const ConvProblem& c, Work work, const StepAr
         }
     }
     std::unique_ptr<Step> step = make_library_step(problem_of(c, work), args);
-    return step == nullptr ? nullptr : with_epilogue(std::move(step), args);
+    return step == nullptr ? nullptr : with_epilogue(std::move(step), args, order);
 }
 
 } // namespace

@@ -32,9 +32,9 @@ struct LibraryProblem {
     bool w_copied = false;
 };
 
-/// Whether oneDNN's sums are those of the problem's types: f32, or bytes by i8 into i32 on CPUs whose
-/// instructions add products of bytes exactly (VNNI). Without these, oneDNN saturates sums of two.
-bool library_serves(DType x, DType w, DType out);
+/// Whether oneDNN multiplies these types exactly: f32, or bytes by i8 on CPUs whose instructions add
+/// products of bytes exactly (VNNI). Without these, oneDNN saturates sums of two.
+bool library_multiplies(DType x, DType w);
 
 /// Null when the library is missing, disabled, or has no optimised loops for the problem.
 std::unique_ptr<Step> make_library_step(const LibraryProblem& problem, const StepArgs& args);

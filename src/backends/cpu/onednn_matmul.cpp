@@ -150,7 +150,8 @@ std::optional<Product> product_of(const DotShape& s) {
 }
 
 /// An operand of the epilogue with the axes of the product's result: broadcast axes have size 1.
-std::optional<Array> operand_of(const View& v, const DotShape& s, const Product& p) {
+std::optional<Array> operand_of(const Operand& o, const DotShape& s, const Product& p) {
+    const View& v = o.view;
     size_t at = 0;
     auto take = [&](const AxisGroup& g) {
         Shape strides(v.strides.begin() + static_cast<std::ptrdiff_t>(at),
@@ -178,7 +179,7 @@ std::optional<Array> operand_of(const View& v, const DotShape& s, const Product&
     if (m.columns > 1 && m.column_stride != 1) {
         return std::nullopt;
     }
-    return m.array(DType::F32);
+    return m.array(o.dtype);
 }
 
 bool add_posts(LibraryProblem& lp, const Posts& posts, const DotShape& s, const Product& p) {
@@ -187,7 +188,7 @@ bool add_posts(LibraryProblem& lp, const Posts& posts, const DotShape& s, const 
         onednn::Post post = {step.function, step.alpha, step.beta, {}};
         const Operand& from = posts.operands[i];
         if (step.input >= 0) {
-            std::optional<Array> operand = operand_of(from.view, s, p);
+            std::optional<Array> operand = operand_of(from, s, p);
             if (!operand) {
                 return false;
             }
@@ -227,12 +228,32 @@ std::optional<LibraryProblem> problem_of(const Product& p, const DotOperands& o)
     return lp;
 }
 
+/// The product with its epilogue; nullopt when oneDNN cannot read an operand.
+std::optional<LibraryProblem> whole_problem(const DotShape& s, const DotOperands& o,
+                                            const Posts& posts) {
+    DotShape of_result = s;
+    size_t axis = 0;
+    for (AxisGroup* g : {&of_result.batch, &of_result.rows, &of_result.columns}) {
+        for (int64_t& stride : g->c) {
+            stride = o.c.view.strides[axis++];
+        }
+    }
+    std::optional<Product> p = product_of(of_result);
+    std::optional<LibraryProblem> whole = p ? problem_of(*p, o) : std::nullopt;
+    return whole && add_posts(*whole, posts, of_result, *p) ? whole : std::nullopt;
+}
+
+/// Whether the main node's result has the type of oneDNN's sums.
+bool is_sum(DType result, DType x) {
+    return result == (x == DType::F32 ? DType::F32 : DType::I32);
+}
+
 } // namespace
 
 std::unique_ptr<Step> make_library_matmul(const DotShape& s, const DotOperands& o,
                                           const StepArgs& args) {
     if (!args.options.of<CpuOptions>().use_library ||
-        !library_serves(o.a.dtype, o.b.dtype, o.c.dtype)) {
+        !library_multiplies(o.a.dtype, o.b.dtype) || !is_sum(o.c.dtype, o.a.dtype)) {
         return nullptr;
     }
     std::optional<Product> p = product_of(s);
@@ -244,9 +265,10 @@ std::unique_ptr<Step> make_library_matmul(const DotShape& s, const DotOperands& 
         return nullptr;
     }
     if (std::optional<Posts> posts = posts_of(args)) {
-        LibraryProblem whole = *plain;
-        if (add_posts(whole, *posts, s, *p)) {
-            if (std::unique_ptr<Step> step = make_library_step(whole, args)) {
+        std::optional<LibraryProblem> whole =
+            whole_problem(s, {o.a, o.b, args.out[0], o.b_constant}, *posts);
+        if (whole) {
+            if (std::unique_ptr<Step> step = make_library_step(*whole, args)) {
                 return step;
             }
         }

@@ -3,6 +3,7 @@
 
 #include "backends/cpu/epilogue.h"
 #include "ops/primitives.h"
+#include "plan/epilogue.h"
 
 #include <algorithm>
 #include <cmath>
@@ -134,10 +135,58 @@ std::optional<PostStep> recognise(const Sampled& f) {
     return std::nullopt;
 }
 
+bool is_byte(DType t) {
+    return t == DType::I8 || t == DType::U8;
+}
+
+/// What a store of `x` as bytes makes of it: rounded to the nearest, ties to even, within limits.
+int64_t stored(double x, DType t) {
+    return cast_scalar({std::nearbyint(clip(x, -1e4, 1e4)), 0}, DType::F32, t, true).i;
+}
+
+/// z if the function, whose result is bytes, is a store of x + z for every x.
+std::optional<double> shift_before_store(const Expr& e) {
+    std::vector<Scalar> work(e.code.size());
+    auto f = [&](double x) {
+        Scalar in;
+        in.f = x;
+        return eval(e, std::span(&in, 1), work).i;
+    };
+    auto z = static_cast<double>(f(0));
+    // Every quarter between values, so every tie too: with an odd z they round the other way.
+    for (double x = -400; x <= 400; x += 0.25) {
+        if (f(x) != stored(x + z, e.type())) {
+            return std::nullopt;
+        }
+    }
+    bool limits = f(far_away) == stored(far_away, e.type()) &&
+                  f(-far_away) == stored(-far_away, e.type());
+    return limits ? std::optional(z) : std::nullopt;
+}
+
+/// z if the function is the number of a byte less z.
+std::optional<double> zero_point(const Expr& e, DType byte) {
+    std::vector<Scalar> work(e.code.size());
+    auto f = [&](int64_t q) {
+        Scalar in;
+        in.i = q;
+        return eval(e, std::span(&in, 1), work).f;
+    };
+    double z = -f(0);
+    int64_t low = byte == DType::I8 ? -128 : 0;
+    for (int64_t q = low; q < low + 256; ++q) {
+        if (f(q) != static_cast<double>(q) - z) {
+            return std::nullopt;
+        }
+    }
+    return z;
+}
+
 /// Follows the expression from the main input to the result.
 class Chain {
 public:
-    Chain(const Expr& e, int main) : e_(e), follows_(e.code.size(), 0) {
+    Chain(const Expr& e, int main, const std::vector<bool>& scales)
+        : e_(e), scales_(scales), follows_(e.code.size(), 0) {
         for (size_t i = 0; i < e.code.size(); ++i) {
             const ExprInstr& x = e.code[i];
             if (x.op == ExprOp::In) {
@@ -149,6 +198,9 @@ public:
                 follows_[i] |= follows_[at(x.args[static_cast<size_t>(a)])];
             }
         }
+        if (start_ >= 0 && e.code[at(start_)].type == DType::I32) {
+            start_ = only_cast_to_f32(start_);
+        }
     }
 
     std::optional<std::vector<PostStep>> steps() const {
@@ -156,22 +208,125 @@ public:
         int current = start_;
         auto last = static_cast<int>(e_.code.size()) - 1;
         while (current >= 0 && current != last) {
+            if (std::optional<double> shift = store(current)) {
+                if (*shift != 0) {
+                    out.push_back(step(Function::Linear, 1, *shift));
+                }
+                current = last;
+                break;
+            }
             int next = -1;
             std::optional<PostStep> s = longest_function(current, next);
             if (!s) {
                 s = binary(current, next);
             }
-            if (!s || out.size() == static_cast<size_t>(onednn::most_posts)) {
+            if (s) {
+                out.push_back(*s);
+            } else if (!add_bytes(current, next, out)) {
                 return std::nullopt;
             }
-            out.push_back(*s);
             current = next;
+        }
+        if (out.size() > static_cast<size_t>(onednn::most_posts)) {
+            return std::nullopt;
         }
         return current < 0 ? std::nullopt : std::optional(out);
     }
 
 private:
     static size_t at(int i) { return static_cast<size_t>(i); }
+
+    /// The only instruction that reads `from`, else -1.
+    int only_reader(int from) const {
+        int reader = -1;
+        for (size_t i = at(from) + 1; i < e_.code.size(); ++i) {
+            const ExprInstr& x = e_.code[i];
+            for (int a = 0; a < plan::argument_count(x); ++a) {
+                if (x.args[at(a)] == from) {
+                    if (reader >= 0) {
+                        return -1;
+                    }
+                    reader = static_cast<int>(i);
+                }
+            }
+        }
+        return reader;
+    }
+
+    int only_cast_to_f32(int from) const {
+        int i = only_reader(from);
+        bool casts = i >= 0 && e_.code[at(i)].op == ExprOp::Cast && e_.code[at(i)].to == DType::F32;
+        return casts ? i : -1;
+    }
+
+    /// If the rest of the expression stores bytes: what it adds before.
+    std::optional<double> store(int from) const {
+        auto last = static_cast<int>(e_.code.size()) - 1;
+        Expr rest;
+        rest.in(0, DType::F32);
+        std::map<int, int> inside;
+        if (!is_byte(e_.code.back().type) || !copy(last, from, rest, inside) ||
+            !separates(from, last, inside)) {
+            return std::nullopt;
+        }
+        return shift_before_store(rest);
+    }
+
+    /// Steps for adding (q - z) * scale, where q are bytes: (x / scale + q - z) * scale.
+    bool add_bytes(int from, int& to, std::vector<PostStep>& out) const {
+        to = only_reader(from);
+        if (to < 0 || e_.code[at(to)].op != ExprOp::Add) {
+            return false;
+        }
+        const ExprInstr& sum = e_.code[at(to)];
+        const ExprInstr& product = e_.code[at(sum.args[0] == from ? sum.args[1] : sum.args[0])];
+        if (product.op != ExprOp::Mul) {
+            return false;
+        }
+        for (int k : {0, 1}) {
+            const ExprInstr& scale = e_.code[at(product.args[at(k)])];
+            int bytes = product.args[at(1 - k)];
+            int q = input_of(bytes);
+            bool divides = scale.op == ExprOp::In && at(scale.args[0]) < scales_.size() &&
+                           scales_[at(scale.args[0])];
+            if (!divides || q < 0 || !is_byte(e_.code[at(q)].type)) {
+                continue;
+            }
+            Expr widened;
+            widened.in(0, e_.code[at(q)].type);
+            std::map<int, int> inside;
+            auto zero = copy(bytes, q, widened, inside) && widened.type() == DType::F32
+                            ? zero_point(widened, e_.code[at(q)].type)
+                            : std::nullopt;
+            if (zero) {
+                out.push_back(of_input(Function::Div, scale.args[0]));
+                out.push_back(of_input(Function::Add, e_.code[at(q)].args[0]));
+                if (*zero != 0) {
+                    out.push_back(step(Function::Linear, 1, -*zero));
+                }
+                out.push_back(of_input(Function::Mul, scale.args[0]));
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /// The input at the end of a chain of first operands, else -1.
+    int input_of(int i) const {
+        while (e_.code[at(i)].op != ExprOp::In) {
+            if (e_.code[at(i)].op == ExprOp::Const) {
+                return -1;
+            }
+            i = e_.code[at(i)].args[0];
+        }
+        return i;
+    }
+
+    static PostStep of_input(Function f, int input) {
+        PostStep s = step(f);
+        s.input = input;
+        return s;
+    }
 
     /// Whether all dependents of `from` reach later instructions only through `to`.
     bool separates(int from, int to, const std::map<int, int>& inside) const {
@@ -235,18 +390,7 @@ private:
 
     /// The only instruction that reads `from`, when its other operand is an input of the map.
     std::optional<PostStep> binary(int from, int& to) const {
-        to = -1;
-        for (size_t i = at(from) + 1; i < e_.code.size(); ++i) {
-            const ExprInstr& x = e_.code[i];
-            for (int a = 0; a < (x.op == ExprOp::In ? 0 : arity(x.op)); ++a) {
-                if (x.args[at(a)] == from) {
-                    if (to >= 0) {
-                        return std::nullopt;
-                    }
-                    to = static_cast<int>(i);
-                }
-            }
-        }
+        to = only_reader(from);
         if (to < 0 || arity(e_.code[at(to)].op) != 2) {
             return std::nullopt;
         }
@@ -257,9 +401,7 @@ private:
         if (!f || other.op != ExprOp::In || other.type != DType::F32) {
             return std::nullopt;
         }
-        PostStep s = step(*f);
-        s.input = other.args[0];
-        return s;
+        return of_input(*f, other.args[0]);
     }
 
     static std::optional<Function> function_of(ExprOp op, bool first) {
@@ -282,14 +424,51 @@ private:
     }
 
     const Expr& e_;
+    const std::vector<bool>& scales_;
     std::vector<char> follows_; // depends on the main input
     int start_ = -1;
 };
 
+/// A group's map with its integer numbers (zero points) written into it.
+Expr with_numbers(const Expr& e, const Node& map, const StepArgs& args) {
+    Expr out = e;
+    for (ExprInstr& x : out.code) {
+        if (x.op != ExprOp::In || is_float(x.type)) {
+            continue;
+        }
+        int input = args.group.input_index(map.inputs[static_cast<size_t>(x.args[0])]);
+        const plan::StoredConstant* c =
+            input < 0 ? nullptr : args.constants[static_cast<size_t>(input)];
+        if (c != nullptr && c->source().count() == 1) {
+            Expr number;
+            number.constant_i64(x.type, c->source().get_i64(0));
+            x = number.code.back();
+        }
+    }
+    return out;
+}
+
+/// Whether an operand is one known number by which can be divided.
+bool divides(const StepArgs& args, int input) {
+    const plan::StoredConstant* c =
+        input < 0 ? nullptr : args.constants[static_cast<size_t>(input)];
+    if (c == nullptr || c->source().count() != 1 || c->source().dtype() != DType::F32) {
+        return false;
+    }
+    double x = c->source().get_f64(0);
+    return std::isnormal(x);
+}
+
+/// Whether oneDNN reads the operand of a step.
+bool is_read(const PostStep& s, DType t) {
+    return t == DType::F32 || (s.function == Function::Add && is_byte(t));
+}
+
 } // namespace
 
-std::optional<std::vector<PostStep>> post_steps(const Expr& e, int main) {
-    return Chain(e, main).steps();
+std::optional<std::vector<PostStep>> post_steps(const Expr& e, int main,
+                                                const std::vector<bool>& scales) {
+    return Chain(e, main, scales).steps();
 }
 
 std::optional<Posts> posts_of(const StepArgs& args) {
@@ -299,19 +478,20 @@ std::optional<Posts> posts_of(const StepArgs& args) {
         return posts;
     }
     Value main = args.group.first().outputs[0];
+    DType sums = args.group.graph.type(main).dtype;
     int index = -1;
+    std::vector<bool> scales;
     for (size_t i = 0; i < map->inputs.size(); ++i) {
-        if (args.group.graph.type(map->inputs[i]).dtype != DType::F32) {
-            return std::nullopt;
-        }
         if (map->inputs[i] == main) {
-            if (index >= 0) {
+            if (index >= 0 || (sums != DType::F32 && sums != DType::I32)) {
                 return std::nullopt;
             }
             index = static_cast<int>(i);
         }
+        scales.push_back(divides(args, args.group.input_index(map->inputs[i])));
     }
-    std::optional<std::vector<PostStep>> steps = post_steps(map->as<Map>().body, index);
+    std::optional<std::vector<PostStep>> steps =
+        post_steps(with_numbers(map->as<Map>().body, *map, args), index, scales);
     if (!steps) {
         return std::nullopt;
     }
@@ -320,7 +500,7 @@ std::optional<Posts> posts_of(const StepArgs& args) {
         Operand o;
         if (s.input >= 0) {
             int input = args.group.input_index(map->inputs[static_cast<size_t>(s.input)]);
-            if (input < 0) {
+            if (input < 0 || !is_read(s, args.in[static_cast<size_t>(input)].dtype)) {
                 return std::nullopt;
             }
             o = args.in[static_cast<size_t>(input)];

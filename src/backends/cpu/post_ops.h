@@ -19,8 +19,12 @@ struct PostStep {
 
 /// The chain of steps that computes `e` from its input `main`; nullopt when there is none: a type
 /// other than f32, a function that oneDNN lacks, several paths. Unary functions are recognised by
-/// their values, so the spelling does not matter.
-std::optional<std::vector<PostStep>> post_steps(const Expr& e, int main);
+/// their values, so the spelling does not matter. Sums of i32 count as f32 where the map converts
+/// them first, and so do bytes that the map rounds to last, as a store does. `scales` says of each
+/// input whether it is one number, finite and not 0: bytes times such a scale may be added too, in
+/// three steps.
+std::optional<std::vector<PostStep>> post_steps(const Expr& e, int main,
+                                                const std::vector<bool>& scales = {});
 
 /// The steps of a group's epilogue with their operands; empty without an epilogue.
 struct Posts {

@@ -22,7 +22,7 @@ std::optional<std::string> refuse(const Group& group) {
             return "the kernel's size is unknown";
         }
     }
-    return refuse_map_epilogue(group);
+    return refuse_product_epilogue(group);
 }
 
 void layout(LayoutArgs& args) {
@@ -41,7 +41,7 @@ ConvProblem problem_of(const StepArgs& args) {
     auto w = static_cast<size_t>(args.group.input_index(n.inputs[1]));
     p.w = args.in[w];
     p.w_constant = constant_base(args, w);
-    p.out = args.out[0];
+    p.out = main_result(args, plan::channels_last(args.out[0].view.rank()));
     const Shape& x = p.x.view.shape;
     const Shape& k = p.w.view.shape;
     p.batch = x[0];
@@ -65,7 +65,8 @@ std::unique_ptr<Step> prepare(const StepArgs& args) {
             return step;
         }
     }
-    return with_epilogue(make_conv(problem, args.packs), args);
+    return with_epilogue(make_conv(problem, args.packs), args,
+                         plan::channels_last(problem.out.view.rank()));
 }
 
 const Kernel rows[] = {

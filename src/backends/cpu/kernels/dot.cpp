@@ -129,7 +129,7 @@ std::optional<std::string> refuse(const Group& group) {
     if (is_packed(t)) {
         return "4-bit elements";
     }
-    return refuse_map_epilogue(group);
+    return refuse_product_epilogue(group);
 }
 
 std::unique_ptr<Step> prepare(const StepArgs& args) {
@@ -138,7 +138,7 @@ std::unique_ptr<Step> prepare(const StepArgs& args) {
     auto right = static_cast<size_t>(args.group.input_index(n.inputs[1]));
     const Operand& a = args.in[left];
     const Operand& b = args.in[right];
-    const Operand& c = args.out[0];
+    const Operand c = main_result(args, plan::row_major(args.out[0].view.rank()));
     DotShape s = dot_shape(n.as<Dot>(), a.view, b.view, c.view);
     if (count(s.depth) == 0) {
         return with_epilogue(std::make_unique<ZeroStep>(c), args);
