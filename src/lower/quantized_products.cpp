@@ -414,9 +414,12 @@ Pass integer_products(const KernelSet&) {
         .name = "integer_products",
         .summary = "products of quantised operands become integer ones",
         .run =
-            [](const Graph& g, const PassOptions&) {
-                static constexpr Rule rules[] = {constant_vector, same_bytes, conv_of_bytes,
-                                                 integer_dot, plain_parameters};
+            [](const Graph& g, const PassOptions& o) {
+                std::vector<Rule> rules = {constant_vector, same_bytes, integer_dot,
+                                           plain_parameters};
+                if (o.byte_convolutions) {
+                    rules.push_back(conv_of_bytes);
+                }
                 return with_rules(g, rules);
             },
     };

@@ -85,17 +85,16 @@ Value squeeze_excite(Graph& g, SqueezeExcite a, std::span<const Value> in) {
     return g.add1(squeeze_excite_def, std::move(a), in);
 }
 
-const OpDef squeeze_excite_def =
-    composite<SqueezeExcite>("squeeze_excite",
-                             {[](const Node& n) {
-                                  const auto& a = n.as<SqueezeExcite>();
-                                  return is_smooth(a.act) && is_smooth(a.gate) ? Rounding::Smooth
-                                                                               : Rounding::Matters;
-                              },
-                              InHalf::Narrow, like_result},
-                             [](Graph& g, const SqueezeExcite& a, std::span<const Value> in) {
-                                 return expand_squeeze_excite(g, a, in);
-                             });
+const OpDef squeeze_excite_def = composite<SqueezeExcite>(
+    "squeeze_excite",
+    {[](const Node& n) {
+         const auto& a = n.as<SqueezeExcite>();
+         return is_smooth(a.act) && is_smooth(a.gate) ? Rounding::Smooth : Rounding::Matters;
+     },
+     InHalf::Narrow, like_result},
+    [](Graph& g, const SqueezeExcite& a, std::span<const Value> in) {
+        return expand_squeeze_excite(g, a, in);
+    });
 
 } // namespace ingot::ops
 

@@ -27,6 +27,8 @@ struct PassOptions {
     double fold_operations = 1e8;
     /// Whether the device multiplies f8e4m3 by f8e4m3 faster than 16-bit floats.
     bool f8_products = false;
+    /// Whether it convolves bytes faster than floats.
+    bool byte_convolutions = false;
 };
 
 /// Made by designated initialisers, so that its promises have names: a false one breaks results.

@@ -62,7 +62,7 @@ private:
     int sums_;
     int64_t begin_; // of the sums, in scratch memory
     int64_t bytes_;
-    std::vector<int> read_;             // buffers of the operands
+    std::vector<int> read_;           // buffers of the operands
     std::vector<std::byte*> buffers_; // the run's, then the sums, then scratch memory
 };
 

@@ -3,6 +3,7 @@
 
 #include "backends/backends.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/simd/simd.h"
 #include "base/trace.h"
 
 namespace ingot {
@@ -26,7 +27,9 @@ std::span<const Pass> lowering_passes() {
 
 Graph lower(const Graph& g, const CompileOptions& options) {
     TraceSpan span("lower", g.name());
-    return plan::run_lowering(lowering_passes(), g, options);
+    PassOptions facts;
+    facts.byte_convolutions = instruction_set() == InstructionSet::Avx512Vnni;
+    return plan::run_lowering(lowering_passes(), g, options, facts);
 }
 
 } // namespace cpu

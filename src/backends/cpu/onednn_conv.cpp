@@ -143,8 +143,7 @@ LibraryProblem problem_of(const ConvProblem& c, Work work) {
 std::unique_ptr<Step> make_library(const ConvProblem& c, Work work, const StepArgs& args) {
     DType sums = c.x.dtype == DType::F32 ? DType::F32 : DType::I32;
     if (!serves(c.x, c.out, c.axes) || !library_multiplies(c.x.dtype, c.w.dtype) ||
-        c.out.dtype != sums ||
-        (c.w_constant == nullptr && runs_backwards(c.w.view))) {
+        c.out.dtype != sums || (c.w_constant == nullptr && runs_backwards(c.w.view))) {
         return nullptr;
     }
     Order order = plan::channels_last(c.x.view.rank());

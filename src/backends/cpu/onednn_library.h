@@ -32,8 +32,8 @@ struct LibraryProblem {
     bool w_copied = false;
 };
 
-/// Whether oneDNN multiplies these types exactly: f32, or bytes by i8 on CPUs whose instructions add
-/// products of bytes exactly (VNNI). Without these, oneDNN saturates sums of two.
+/// Whether oneDNN multiplies these types exactly: f32, or bytes by i8 on CPUs whose instructions
+/// add products of bytes exactly (VNNI). Without these, oneDNN saturates sums of two.
 bool library_multiplies(DType x, DType w);
 
 /// Null when the library is missing, disabled, or has no optimised loops for the problem.

@@ -252,8 +252,8 @@ bool is_sum(DType result, DType x) {
 
 std::unique_ptr<Step> make_library_matmul(const DotShape& s, const DotOperands& o,
                                           const StepArgs& args) {
-    if (!args.options.of<CpuOptions>().use_library ||
-        !library_multiplies(o.a.dtype, o.b.dtype) || !is_sum(o.c.dtype, o.a.dtype)) {
+    if (!args.options.of<CpuOptions>().use_library || !library_multiplies(o.a.dtype, o.b.dtype) ||
+        !is_sum(o.c.dtype, o.a.dtype)) {
         return nullptr;
     }
     std::optional<Product> p = product_of(s);

@@ -159,8 +159,8 @@ std::optional<double> shift_before_store(const Expr& e) {
             return std::nullopt;
         }
     }
-    bool limits = f(far_away) == stored(far_away, e.type()) &&
-                  f(-far_away) == stored(-far_away, e.type());
+    bool limits =
+        f(far_away) == stored(far_away, e.type()) && f(-far_away) == stored(-far_away, e.type());
     return limits ? std::optional(z) : std::nullopt;
 }
 
