@@ -95,7 +95,8 @@ private:
             return false;
         }
         for (Value v : in) {
-            if (out.constant(v) == nullptr && !(moves(n) && repeated(out, v) != nullptr)) {
+            if (out.constant(v) == nullptr && !(moves(n) && repeated(out, v) != nullptr) &&
+                !(n.is(reduce_def) && map_of_constants(out, v) != nullptr)) {
                 return false;
             }
         }
@@ -113,6 +114,18 @@ private:
     static const Tensor* repeated(const Graph& out, Value v) {
         const Node* p = out.producer(v);
         return p != nullptr && p->is(broadcast_def) ? out.constant(p->inputs[0]) : nullptr;
+    }
+
+    // The map that makes v of constants. It stayed, as v would have grown; a reduction need not
+    // keep v (sums of bytes, say).
+    const Node* map_of_constants(const Graph& out, Value v) const {
+        const Node* p = out.producer(v);
+        bool fits = p != nullptr && p->is(map_def) &&
+                    bytes_of_type(out.type(v)) <= static_cast<double>(options_.fold_bytes);
+        return fits && std::all_of(p->inputs.begin(), p->inputs.end(),
+                                   [&](Value x) { return out.constant(x) != nullptr; })
+                   ? p
+                   : nullptr;
     }
 
     bool affordable(const Node& n) {
@@ -146,12 +159,23 @@ private:
         Graph one = g_.sibling("fold");
         std::vector<Tensor> tensors;
         Values args;
+        auto add = [&](const Tensor& t) {
+            tensors.push_back(t);
+            return one.add_input({}, t.type());
+        };
         for (Value v : in) {
             const Tensor* whole = out.constant(v);
             const Tensor* t = whole != nullptr ? whole : repeated(out, v);
-            tensors.push_back(*t);
-            Value x = one.add_input({}, t->type());
-            args.push_back(ops::broadcast_to(one, x, out.type(v).dims));
+            if (t != nullptr) {
+                args.push_back(ops::broadcast_to(one, add(*t), out.type(v).dims));
+                continue;
+            }
+            const Node& map = *map_of_constants(out, v);
+            Values of_map;
+            for (Value x : map.inputs) {
+                of_map.push_back(add(*out.constant(x)));
+            }
+            args.push_back(one.add(*map.def, map.attrs, of_map)[0]);
         }
         for (Value v : one.add(*n.def, n.attrs, args)) {
             one.add_output({}, v);

@@ -15,8 +15,9 @@ namespace {
 using onednn::Array;
 
 // Our own loops split work into smaller pieces: they are faster when a product only streams weights
-// once, and when starting a team costs more than the product.
+// once, and when starting a team costs more than the product. Bytes they stream as 16 bits.
 constexpr int64_t fewest_rows = 5;
+constexpr int64_t fewest_rows_of_bytes = 1;
 constexpr int64_t fewest_products = 1 << 17;
 
 /// The stride of a group of axes merged into one; nullopt when no single stride exists.
@@ -119,7 +120,8 @@ struct Product {
     Matrix a, b, c;
 };
 
-std::optional<Product> product_of(const DotShape& s) {
+std::optional<Product> product_of(const DotShape& s, DType a) {
+    int64_t fewest = a == DType::F32 ? fewest_rows : fewest_rows_of_bytes;
     Batch batch(s.batch);
     if (batch.sizes.size() + 2 > static_cast<size_t>(onednn::most_axes)) {
         return std::nullopt;
@@ -139,7 +141,7 @@ std::optional<Product> product_of(const DotShape& s) {
     if (m == 0 || n == 0 || k == 0 || product(batch.sizes) == 0) {
         return std::nullopt;
     }
-    if (m < fewest_rows || product(batch.sizes) * m * n < fewest_products / k) {
+    if (m < fewest || product(batch.sizes) * m * n < fewest_products / k) {
         return std::nullopt;
     }
     Product p;
@@ -220,7 +222,8 @@ std::optional<LibraryProblem> problem_of(const Product& p, const DotOperands& o)
     lp.problem.x = *a;
     lp.problem.w = *b;
     lp.problem.out = *c;
-    lp.problem.constant_w = o.b_constant != nullptr && p.b.batch.empty();
+    bool bytes = o.a.dtype != DType::F32;
+    lp.problem.constant_w = o.b_constant != nullptr && (bytes || p.b.batch.empty());
     lp.x = o.a;
     lp.w = o.b;
     lp.out = o.c;
@@ -238,7 +241,7 @@ std::optional<LibraryProblem> whole_problem(const DotShape& s, const DotOperands
             stride = o.c.view.strides[axis++];
         }
     }
-    std::optional<Product> p = product_of(of_result);
+    std::optional<Product> p = product_of(of_result, o.a.dtype);
     std::optional<LibraryProblem> whole = p ? problem_of(*p, o) : std::nullopt;
     return whole && add_posts(*whole, posts, of_result, *p) ? whole : std::nullopt;
 }
@@ -256,7 +259,7 @@ std::unique_ptr<Step> make_library_matmul(const DotShape& s, const DotOperands& 
         !is_sum(o.c.dtype, o.a.dtype)) {
         return nullptr;
     }
-    std::optional<Product> p = product_of(s);
+    std::optional<Product> p = product_of(s, o.a.dtype);
     if (!p) {
         return nullptr;
     }

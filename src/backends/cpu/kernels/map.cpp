@@ -18,6 +18,18 @@ constexpr size_t max_inputs = 24;
 constexpr int64_t stack_bytes = 160 << 10;
 constexpr int64_t grain_work = 32 << 10; // instructions x elements worth one task
 
+/// One element many times: the first of them one by one, the rest by copies of those before.
+template <class T>
+void repeat(T* to, int64_t n, T x) {
+    int64_t done = std::min<int64_t>(n, 64 / sizeof(T));
+    std::fill_n(to, done, x);
+    while (done < n) {
+        int64_t more = std::min(done, n - done);
+        std::memcpy(to + done, to, static_cast<size_t>(more) * sizeof(T));
+        done += more;
+    }
+}
+
 template <class T>
 void gather_rows(std::byte* to, const std::byte* from, int64_t rows, int64_t n, int64_t row_stride,
                  int64_t stride) {
@@ -27,7 +39,7 @@ void gather_rows(std::byte* to, const std::byte* from, int64_t rows, int64_t n, 
         if (stride == 1) {
             std::memcpy(t, f, static_cast<size_t>(n) * sizeof(T));
         } else if (stride == 0) {
-            std::fill_n(t, n, *f);
+            repeat(t, n, *f);
         } else {
             for (int64_t i = 0; i < n; ++i) {
                 t[i] = f[i * stride];
