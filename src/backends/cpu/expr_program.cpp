@@ -2,10 +2,13 @@
 #include "backends/cpu/expr_program.h"
 
 #include "base/error.h"
+#include "plan/epilogue.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <map>
+#include <optional>
 
 namespace ingot::cpu {
 
@@ -28,6 +31,86 @@ std::vector<size_t> last_uses(const Expr& e) {
         }
     }
     return last;
+}
+
+/// The instructions of a quantisation, which one loop computes.
+struct Quantization {
+    int x = 0;
+    int scale = 0;
+    int zero = -1;        // added to the rounded quotient, if any
+    std::vector<int> own; // between these and the bytes; nothing else reads them
+};
+
+/// Follows a quantisation backwards from the bytes.
+class Backwards {
+public:
+    Backwards(const Expr& e, int from) : e_(e), uses_(plan::uses_of(e)), at_(from) {}
+
+    const ExprInstr& here() const { return e_.code[index(at_)]; }
+    int at() const { return at_; }
+    /// Goes on to operand k, if nothing else reads it.
+    bool go(int k) {
+        at_ = here().args[index(k)];
+        own.push_back(at_);
+        return uses_[index(at_)] == 1 && here().type == DType::F32;
+    }
+    /// The operand of a commutative function that the constant `x` meets, or -1.
+    int other_than(ExprOp op, double x) const {
+        for (int k : {0, 1}) {
+            const ExprInstr& c = e_.code[index(here().args[index(k)])];
+            if (here().op == op && c.op == ExprOp::Const && std::bit_cast<double>(c.imm) == x) {
+                return 1 - k;
+            }
+        }
+        return -1;
+    }
+    /// The operand that rounds, or -1.
+    int rounded() const {
+        for (int k : {0, 1}) {
+            if (here().op == ExprOp::Add &&
+                e_.code[index(here().args[index(k)])].op == ExprOp::Round) {
+                return k;
+            }
+        }
+        return -1;
+    }
+
+    std::vector<int> own;
+
+private:
+    static size_t index(int i) { return static_cast<size_t>(i); }
+    const Expr& e_;
+    std::vector<int> uses_;
+    int at_;
+};
+
+/// If instruction `n` is the cast that ends clip(round(x / scale) + zero) with a byte's limits.
+std::optional<Quantization> quantization(const Expr& e, int n) {
+    Backwards b(e, n);
+    DType to = b.here().to;
+    if (b.here().op != ExprOp::Cast || b.here().imm == 0 || (to != DType::I8 && to != DType::U8) ||
+        !b.go(0)) {
+        return std::nullopt;
+    }
+    double low = to == DType::I8 ? -128 : 0;
+    int k = b.other_than(ExprOp::Min, low + 255);
+    if (k < 0 || !b.go(k) || (k = b.other_than(ExprOp::Max, low)) < 0 || !b.go(k)) {
+        return std::nullopt;
+    }
+    Quantization q;
+    if (int r = b.rounded(); r >= 0) {
+        q.zero = b.here().args[static_cast<size_t>(1 - r)];
+        if (!b.go(r)) {
+            return std::nullopt;
+        }
+    }
+    if (b.here().op != ExprOp::Round || !b.go(0) || b.here().op != ExprOp::Div) {
+        return std::nullopt;
+    }
+    q.x = b.here().args[0];
+    q.scale = b.here().args[1];
+    q.own = std::move(b.own);
+    return q;
 }
 
 MapLoop loop_of(const Expr& e, const ExprInstr& c) {
@@ -55,6 +138,21 @@ void write_constant(const ExprInstr& c, std::byte* to) {
 ExprProgram::ExprProgram(const Expr& e, int64_t block_limit) : result_(e.type()) {
     result_width_ = width_of(result_);
     std::vector<size_t> last = last_uses(e);
+    std::map<size_t, Quantization> quantizations;
+    std::vector<bool> within(e.code.size(), false);
+    for (size_t n = 0; n < e.code.size(); ++n) {
+        if (auto q = quantization(e, static_cast<int>(n))) {
+            for (int i : q->own) {
+                within[static_cast<size_t>(i)] = true;
+            }
+            for (int i : {q->x, q->scale, q->zero}) {
+                if (i >= 0) {
+                    last[static_cast<size_t>(i)] = std::max(last[static_cast<size_t>(i)], n);
+                }
+            }
+            quantizations.emplace(n, std::move(*q));
+        }
+    }
     std::vector<Operand> at(e.code.size());
     std::vector<int> free_slots;
     std::vector<const ExprInstr*> constants;
@@ -71,18 +169,26 @@ ExprProgram::ExprProgram(const Expr& e, int64_t block_limit) : result_(e.type())
             constants.push_back(&c);
             continue;
         }
-        if (n + 1 != e.code.size() && last[n] == 0) {
+        if (within[n] || (n + 1 != e.code.size() && last[n] == 0)) {
             continue; // unused
         }
         Instruction i;
-        i.loop = loop_of(e, c);
+        std::span<const int32_t> reads(c.args.data(), static_cast<size_t>(arity(c.op)));
+        std::array<int32_t, 3> of_quantization{};
+        if (auto q = quantizations.find(n); q != quantizations.end()) {
+            bool shifted = q->second.zero >= 0;
+            of_quantization = {q->second.x, q->second.scale, q->second.zero};
+            reads = std::span<const int32_t>(of_quantization.data(), shifted ? 3 : 2);
+            i.loop = vector_loops().quantize(c.to, shifted);
+        } else {
+            i.loop = loop_of(e, c);
+        }
         CHECK(i.loop != nullptr, "no loop for ", c.op, " of ", c.type);
-        for (int k = 0; k < arity(c.op); ++k) {
-            i.args[k] = at[static_cast<size_t>(c.args[static_cast<size_t>(k)])];
+        for (size_t k = 0; k < reads.size(); ++k) {
+            i.args[k] = at[static_cast<size_t>(reads[k])];
         }
         // The target is chosen before the slots of dying operands are freed: in place, an operand
         // of another width could be overwritten before it is read.
-        // equal width.
         if (n + 1 != e.code.size()) {
             if (free_slots.empty()) {
                 free_slots.push_back(static_cast<int>(slots_++));
@@ -91,13 +197,10 @@ ExprProgram::ExprProgram(const Expr& e, int64_t block_limit) : result_(e.type())
             free_slots.pop_back();
             at[n] = {Source::Slot, i.target};
         }
-        for (int k = 0; k < arity(c.op); ++k) {
-            auto a = static_cast<size_t>(c.args[static_cast<size_t>(k)]);
-            bool repeated = false;
-            for (int j = 0; j < k; ++j) {
-                repeated =
-                    repeated || c.args[static_cast<size_t>(j)] == c.args[static_cast<size_t>(k)];
-            }
+        for (size_t k = 0; k < reads.size(); ++k) {
+            auto a = static_cast<size_t>(reads[k]);
+            bool repeated = std::find(reads.begin(), reads.begin() + static_cast<std::ptrdiff_t>(k),
+                                      reads[k]) != reads.begin() + static_cast<std::ptrdiff_t>(k);
             if (last[a] == n && at[a].source == Source::Slot && !repeated) {
                 free_slots.push_back(at[a].index);
             }

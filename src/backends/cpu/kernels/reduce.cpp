@@ -96,8 +96,12 @@ public:
         load_ = load_loop(x_.dtype);
         store_ = store_loop(x_.dtype);
         write_identity(attrs.fn, type_, identity_.data());
-        if (type_ == DType::F32 && (attrs.fn == "sum" || attrs.fn == "max")) {
-            fold_f32_ = attrs.fn == "sum" ? vector_loops().sum : vector_loops().maximum;
+        if (type_ == DType::F32) {
+            const VectorLoops& loops = vector_loops();
+            fold_f32_ = attrs.fn == "sum"   ? loops.sum
+                        : attrs.fn == "max" ? loops.maximum
+                        : attrs.fn == "min" ? loops.minimum
+                                            : nullptr;
         }
         split_axes(attrs, a.options.batch_invariant);
     }

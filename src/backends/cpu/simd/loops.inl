@@ -24,9 +24,11 @@ extern const VectorLoops loops;
 const VectorLoops loops = {
     .map = find_map,
     .convert = find_convert,
+    .quantize = find_quantize,
     .sum = row_sum,
     .sum_squares = row_sum_squares,
-    .maximum = row_maximum,
+    .maximum = row_extreme<false>,
+    .minimum = row_extreme<true>,
     .dot = row_dot,
     .exp_sum = row_exp_sum,
     .scale = row_scale,

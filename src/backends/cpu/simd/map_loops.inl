@@ -141,6 +141,23 @@ void f32_to_u8(void* out, const void* x, const void*, const void*, int64_t n) {
     saturating_convert<uint8_t>(out, x, -2147483648.0f, 256.0f, 255, n);
 }
 
+template <class To, bool shifted>
+void quantize(void* out, const void* x, const void* scale, const void* zero, int64_t n) {
+    constexpr float low = std::is_signed_v<To> ? -128.0f : 0.0f;
+    auto* r = static_cast<To*>(out);
+    const auto* a = static_cast<const float*>(x);
+    const auto* s = static_cast<const float*>(scale);
+    const auto* z = static_cast<const float*>(zero);
+    INGOT_VECTORIZE
+    for (int64_t i = 0; i < n; ++i) {
+        float v = __builtin_rintf(a[i] / s[i]) + (shifted ? z[i] : 0.0f);
+        v = v == v ? v : 0.0f;
+        v = v < low ? low : v;
+        v = v > low + 255.0f ? low + 255.0f : v;
+        r[i] = static_cast<To>(static_cast<int32_t>(v));
+    }
+}
+
 void bf16_to_f32(void* out, const void* x, const void*, const void*, int64_t n) {
     auto* r = static_cast<int32_t*>(out);
     const auto* a = static_cast<const uint16_t*>(x);
@@ -289,6 +306,13 @@ MapLoop find_map(ExprOp op, DType type) {
         }
     }
     return nullptr;
+}
+
+MapLoop find_quantize(DType to, bool shifted) {
+    if (to == DType::I8) {
+        return shifted ? quantize<int8_t, true> : quantize<int8_t, false>;
+    }
+    return shifted ? quantize<uint8_t, true> : quantize<uint8_t, false>;
 }
 
 MapLoop find_convert(DType from, DType to) {

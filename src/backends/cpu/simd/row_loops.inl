@@ -56,23 +56,25 @@ float row_sum_squares(const float* x, float mean, int64_t n) {
     return sum_lanes(a + b) + rest;
 }
 
-float row_maximum(const float* x, int64_t n) {
-    float best = -__builtin_inff();
+/// The largest of x, or with `least` the least; NaN when one is NaN.
+template <bool least>
+float row_extreme(const float* x, int64_t n) {
+    float best = least ? __builtin_inff() : -__builtin_inff();
     int64_t i = 0;
     if (n >= lanes) {
         Lanes m = load_lanes(x);
         for (i = lanes; i + lanes <= n; i += lanes) {
             Lanes v = load_lanes(x + i);
-            m = ((v > m) | (v != v)) ? v : m;
+            m = ((least ? v < m : v > m) | (v != v)) ? v : m;
         }
         float part[lanes];
         __builtin_memcpy(part, &m, sizeof m);
         for (float p : part) {
-            best = p > best || p != p ? p : best;
+            best = (least ? p < best : p > best) || p != p ? p : best;
         }
     }
     for (; i < n; ++i) {
-        best = x[i] > best || x[i] != x[i] ? x[i] : best;
+        best = (least ? x[i] < best : x[i] > best) || x[i] != x[i] ? x[i] : best;
     }
     return best;
 }

@@ -44,11 +44,14 @@ struct VectorLoops {
     MapLoop (*map)(ExprOp op, DType type);
     /// Between stored and compute types; float to integer as Expr's Cast does.
     MapLoop (*convert)(DType from, DType to);
+    /// f32 to i8 or u8: round(a / b), with `shifted` + c, within the type's limits; NaN gives 0.
+    MapLoop (*quantize)(DType to, bool shifted);
 
     // --- rows of f32
     float (*sum)(const float* x, int64_t n);
     float (*sum_squares)(const float* x, float mean, int64_t n); // of x - mean
     float (*maximum)(const float* x, int64_t n);                 // NaN when one is NaN
+    float (*minimum)(const float* x, int64_t n);                 // NaN when one is NaN
     float (*dot)(const float* a, const float* b, int64_t n);
     /// out = exp(x * scale - shift); returns the sum. out may be x.
     float (*exp_sum)(float* out, const float* x, float scale, float shift, int64_t n);
