@@ -5,6 +5,7 @@
 #include "backends_cpu/compare.h"
 #include "ops/evaluator.h"
 #include "ops/ops.h"
+#include "ops/squeeze_excite.h"
 
 #include <gtest/gtest.h>
 
@@ -82,14 +83,41 @@ TEST(CpuHalves, ProductsRunAsThoseOfF32Do) {
     }
 }
 
-TEST(CpuHalves, NothingBetweenTheEdgesIsNarrow) {
+/// A convolution, a squeeze-and-excite block and a convolution.
+Graph gated(DType t) {
+    Graph g;
+    Value x = g.add_input("x", {t, {2, 8, 9, 9}});
+    const ops::Conv a{{1, 1}, {1, 1}, {1, 1}, {1, 1}, 1, t};
+    x = ops::conv(g, a, ops::mul(g, x, 0.25), constant(g, t, {8, 8, 3, 3}, 1));
+    ops::SqueezeExcite block;
+    block.act.op(ExprOp::Max, block.act.in(0, DType::F32), block.act.constant(DType::F32, 0));
+    block.gate.op(ExprOp::Sigmoid, block.gate.in(0, DType::F32));
+    Value in[] = {x, constant(g, t, {4, 8}, 2), constant(g, t, {4}, 3), constant(g, t, {8, 4}, 4),
+                  constant(g, t, {8}, 5)};
+    x = ops::squeeze_excite(g, std::move(block), in);
+    g.add_output("y", ops::conv(g, a, x, constant(g, t, {8, 8, 3, 3}, 6)));
+    return g;
+}
+
+TEST(CpuHalves, GatedChannelsAreCloseToTheEvaluator) {
     for (DType t : halves) {
-        auto executable = compiled(network(t));
+        SCOPED_TRACE(name(t));
+        expect_same_as_evaluator(gated(t), {}, 5, tolerance_of(t));
+    }
+}
+
+class CpuHalvesBetween : public testing::TestWithParam<Graph (*)(DType)> {};
+
+INSTANTIATE_TEST_SUITE_P(Networks, CpuHalvesBetween, testing::Values(network, gated));
+
+TEST_P(CpuHalvesBetween, NothingIsNarrowButTheEdges) {
+    for (DType t : halves) {
+        auto executable = compiled(GetParam()(t));
         const Graph& g = executable->lowered();
         for (const Node& n : g.nodes()) {
             for (Value v : n.outputs) {
                 bool edge = std::count(g.outputs().begin(), g.outputs().end(), v) > 0;
-                EXPECT_TRUE(edge || g.type(v).dtype == DType::F32)
+                EXPECT_TRUE(edge || bit_width(g.type(v).dtype) != 16)
                     << n.def->name << " makes " << name(g.type(v).dtype);
             }
         }

@@ -117,11 +117,12 @@ TEST(CpuReduce, ShortRowsSideBySide) {
     }
 }
 
-TEST(CpuReduce, MaximaOfRowsWithNan) {
+TEST(CpuReduce, ExtremesOfRowsWithNan) {
     for (int64_t n : {1, 7, 32, 33, 100}) {
         Graph g;
         Value x = g.add_input("x", {DType::F32, {40, n}});
         g.add_output("y", ops::reduce(g, "max", x, {1}));
+        g.add_output("z", ops::reduce(g, "min", x, {1}));
         Tensor in = Tensor::empty(DType::F32, {40, n});
         for (int64_t i = 0; i < in.count(); ++i) {
             in.as_mutable<float>()[static_cast<size_t>(i)] = static_cast<float>(i % 11) - 20;
@@ -132,16 +133,23 @@ TEST(CpuReduce, MaximaOfRowsWithNan) {
         auto execution =
             cpu_backend().compile(std::make_shared<const Graph>(g))->create_execution();
         std::vector<Tensor> inputs{in};
-        std::vector<Tensor> out(1);
+        std::vector<Tensor> out(2);
         ASSERT_TRUE(execution->run(inputs, out).ok()) << execution->error();
         for (int64_t row = 0; row < 40; ++row) {
-            float expected = -20;
+            float most = -20;
+            float least = 0;
             for (int64_t i = 0; i < n; ++i) {
-                expected = std::max(expected, static_cast<float>((row * n + i) % 11) - 20);
+                auto element = static_cast<float>((row * n + i) % 11) - 20;
+                most = std::max(most, element);
+                least = std::min(least, element);
             }
-            float got = out[0].as<float>()[static_cast<size_t>(row)];
-            EXPECT_TRUE(row % 2 == 0 ? std::isnan(got) : got == expected)
-                << "row " << row << " of " << n << ": " << got << ", expected " << expected;
+            for (size_t k : {size_t{0}, size_t{1}}) {
+                float expected = k == 0 ? most : least;
+                float got = out[k].as<float>()[static_cast<size_t>(row)];
+                EXPECT_TRUE(row % 2 == 0 ? std::isnan(got) : got == expected)
+                    << (k == 0 ? "max" : "min") << " of row " << row << " of " << n << ": " << got
+                    << ", expected " << expected;
+            }
         }
     }
 }

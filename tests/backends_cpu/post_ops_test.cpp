@@ -129,6 +129,69 @@ TEST(CpuPostOps, WhatIsNoChainIsRefused) {
     EXPECT_FALSE(post_steps(e, 0));
 }
 
+/// x rounded, moved by a zero point and stored as i8 within limits.
+Term bytes_of(Term x, double zero, double low = -128) {
+    Term y = x.of(ExprOp::Round);
+    y = (zero == 0 ? y : y + zero).clip(low, 127);
+    return {y.e, y.e->cast(y.i, DType::I8, true)};
+}
+
+TEST(CpuPostOps, SumsOfIntegersBecomeBytes) {
+    auto build = [](double zero, double low) {
+        Expr e;
+        Term sums{&e, e.op(ExprOp::Sub, e.in(0, DType::I32), e.in(1, DType::I32))};
+        Term x{&e, e.cast(sums.i, DType::F32)};
+        Term y = x * Term{&e, e.in(2, DType::F32)};
+        bytes_of(y.with(ExprOp::Div, Term{&e, e.in(3, DType::F32)}), zero, low);
+        return post_steps(e, 0);
+    };
+    auto steps = build(0, -128);
+    ASSERT_TRUE(steps.has_value());
+    ASSERT_EQ(steps->size(), 3U);
+    const Function functions[] = {Function::Sub, Function::Mul, Function::Div};
+    for (size_t i = 0; i < 3; ++i) {
+        EXPECT_EQ((*steps)[i].function, functions[i]) << i;
+        EXPECT_EQ((*steps)[i].input, static_cast<int>(i) + 1) << i;
+    }
+    steps = build(4, -128);
+    ASSERT_TRUE(steps.has_value());
+    ASSERT_EQ(steps->size(), 4U);
+    EXPECT_EQ(steps->back().function, Function::Linear);
+    EXPECT_EQ(steps->back().alpha, 1);
+    EXPECT_EQ(steps->back().beta, 4);
+    // Halves round to the even byte: with an odd zero point to the other one than a store does.
+    EXPECT_FALSE(build(3, -128));
+    // Limits that are not the type's.
+    EXPECT_FALSE(build(0, -127));
+}
+
+TEST(CpuPostOps, DequantisedBytesAreAddedInThreeSteps) {
+    auto build = [](int zero, bool divides) {
+        Expr e;
+        Term x{&e, e.cast(e.in(0, DType::I32), DType::F32)};
+        int q = e.cast(e.in(1, DType::U8), DType::I32);
+        q = zero == 0 ? q : e.op(ExprOp::Sub, q, e.constant_i64(DType::I32, zero));
+        Term other = Term{&e, e.cast(q, DType::F32)} * Term{&e, e.in(2, DType::F32)};
+        bytes_of(x + other, 0);
+        return post_steps(e, 0, {false, false, divides});
+    };
+    auto steps = build(0, true);
+    ASSERT_TRUE(steps.has_value());
+    ASSERT_EQ(steps->size(), 3U);
+    const Function functions[] = {Function::Div, Function::Add, Function::Mul};
+    const int inputs[] = {2, 1, 2};
+    for (size_t i = 0; i < 3; ++i) {
+        EXPECT_EQ((*steps)[i].function, functions[i]) << i;
+        EXPECT_EQ((*steps)[i].input, inputs[i]) << i;
+    }
+    steps = build(7, true);
+    ASSERT_TRUE(steps.has_value());
+    ASSERT_EQ(steps->size(), 4U);
+    EXPECT_EQ((*steps)[2].function, Function::Linear);
+    EXPECT_EQ((*steps)[2].beta, -7);
+    EXPECT_FALSE(build(0, false)); // a scale that is not one known number
+}
+
 } // namespace
 
 } // namespace ingot::cpu

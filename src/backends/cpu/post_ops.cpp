@@ -199,12 +199,12 @@ public:
             }
         }
         if (start_ >= 0 && e.code[at(start_)].type == DType::I32) {
-            start_ = only_cast_to_f32(start_);
+            start_ = begin_with_sums(start_);
         }
     }
 
     std::optional<std::vector<PostStep>> steps() const {
-        std::vector<PostStep> out;
+        std::vector<PostStep> out = first_;
         int current = start_;
         auto last = static_cast<int>(e_.code.size()) - 1;
         while (current >= 0 && current != last) {
@@ -253,8 +253,21 @@ private:
         return reader;
     }
 
-    int only_cast_to_f32(int from) const {
-        int i = only_reader(from);
+    /// The f32 that sums of i32 become, perhaps less a number of each column (first_); else -1.
+    /// oneDNN converts before it subtracts.
+    int begin_with_sums(int sums) {
+        int i = only_reader(sums);
+        if (i >= 0 && e_.code[at(i)].op == ExprOp::Sub && e_.code[at(i)].args[0] == sums) {
+            const ExprInstr& shift = e_.code[at(e_.code[at(i)].args[1])];
+            if (shift.op == ExprOp::In) {
+                first_.push_back(of_input(Function::Sub, shift.args[0]));
+            } else if (shift.op == ExprOp::Const) {
+                first_.push_back(step(Function::Linear, 1, -static_cast<double>(shift.imm)));
+            } else {
+                return -1;
+            }
+            i = only_reader(i);
+        }
         bool casts = i >= 0 && e_.code[at(i)].op == ExprOp::Cast && e_.code[at(i)].to == DType::F32;
         return casts ? i : -1;
     }
@@ -427,6 +440,7 @@ private:
     const std::vector<bool>& scales_;
     std::vector<char> follows_; // depends on the main input
     int start_ = -1;
+    std::vector<PostStep> first_; // of sums of i32
 };
 
 /// A group's map with its integer numbers (zero points) written into it.
@@ -461,7 +475,8 @@ bool divides(const StepArgs& args, int input) {
 
 /// Whether oneDNN reads the operand of a step.
 bool is_read(const PostStep& s, DType t) {
-    return t == DType::F32 || (s.function == Function::Add && is_byte(t));
+    return t == DType::F32 || (s.function == Function::Add && is_byte(t)) ||
+           (s.function == Function::Sub && t == DType::I32);
 }
 
 } // namespace

@@ -9,10 +9,10 @@
 namespace ingot::cpu::onednn {
 
 /// Incremented with every change to this file; both sides must agree.
-constexpr int interface_version = 2;
+constexpr int interface_version = 3;
 constexpr int most_axes = 6;
 constexpr int most_spatial_axes = 3;
-constexpr int most_posts = 8;
+constexpr int most_posts = 12;
 
 /// oneDNN's threads. `begin` starts f(context, i) for i in [1, threads) and returns the team's
 /// size, 1 when none can start; the caller runs part 0, then calls `end`.
