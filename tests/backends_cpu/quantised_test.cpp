@@ -39,7 +39,7 @@ std::ostream& operator<<(std::ostream& out, const Case& c) {
 }
 
 constexpr int64_t channels = 24;
-// Of a product that is large enough for oneDNN with a single row.
+// A product with a single row is large enough for oneDNN.
 constexpr int64_t depth = 512;
 constexpr int64_t columns = 272;
 

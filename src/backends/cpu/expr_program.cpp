@@ -113,6 +113,29 @@ std::optional<Quantization> quantization(const Expr& e, int n) {
     return q;
 }
 
+/// All of them by their last instruction. `last` gets their later reads, `within` the instructions
+/// that no loop computes alone.
+std::map<size_t, Quantization> quantizations_of(const Expr& e, std::vector<size_t>& last,
+                                                std::vector<bool>& within) {
+    std::map<size_t, Quantization> out;
+    for (size_t n = 0; n < e.code.size(); ++n) {
+        auto q = quantization(e, static_cast<int>(n));
+        if (!q) {
+            continue;
+        }
+        for (int i : q->own) {
+            within[static_cast<size_t>(i)] = true;
+        }
+        for (int i : {q->x, q->scale, q->zero}) {
+            if (i >= 0) {
+                last[static_cast<size_t>(i)] = std::max(last[static_cast<size_t>(i)], n);
+            }
+        }
+        out.emplace(n, std::move(*q));
+    }
+    return out;
+}
+
 MapLoop loop_of(const Expr& e, const ExprInstr& c) {
     if (c.op == ExprOp::Cast) {
         return cast_loop(e.code[static_cast<size_t>(c.args[0])].type, c.to, c.imm != 0);
@@ -138,21 +161,8 @@ void write_constant(const ExprInstr& c, std::byte* to) {
 ExprProgram::ExprProgram(const Expr& e, int64_t block_limit) : result_(e.type()) {
     result_width_ = width_of(result_);
     std::vector<size_t> last = last_uses(e);
-    std::map<size_t, Quantization> quantizations;
     std::vector<bool> within(e.code.size(), false);
-    for (size_t n = 0; n < e.code.size(); ++n) {
-        if (auto q = quantization(e, static_cast<int>(n))) {
-            for (int i : q->own) {
-                within[static_cast<size_t>(i)] = true;
-            }
-            for (int i : {q->x, q->scale, q->zero}) {
-                if (i >= 0) {
-                    last[static_cast<size_t>(i)] = std::max(last[static_cast<size_t>(i)], n);
-                }
-            }
-            quantizations.emplace(n, std::move(*q));
-        }
-    }
+    const std::map<size_t, Quantization> quantizations = quantizations_of(e, last, within);
     std::vector<Operand> at(e.code.size());
     std::vector<int> free_slots;
     std::vector<const ExprInstr*> constants;

@@ -139,7 +139,7 @@ bool is_byte(DType t) {
     return t == DType::I8 || t == DType::U8;
 }
 
-/// What a store of `x` as bytes makes of it: rounded to the nearest, ties to even, within limits.
+/// The byte that a store makes of x: rounded to the nearest, ties to even, within limits.
 int64_t stored(double x, DType t) {
     return cast_scalar({std::nearbyint(clip(x, -1e4, 1e4)), 0}, DType::F32, t, true).i;
 }
