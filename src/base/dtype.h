@@ -39,8 +39,14 @@ std::optional<DType> parse_dtype(std::string_view text);
 /// Width of one element in bits: 4 for the packed types, else a multiple of 8.
 int bit_width(DType t);
 bool is_float(DType t);
-bool is_integer(DType t); // Bool is neither integer nor float
-bool is_signed(DType t);  // floats and signed integers
+bool is_integer(DType t);      // Bool is neither integer nor float
+bool is_signed(DType t);       // floats and signed integers
+inline bool is_byte(DType t) { // integers of 8 bits
+    return t == DType::I8 || t == DType::U8;
+}
+inline bool is_half(DType t) {
+    return t == DType::F16 || t == DType::BF16;
+}
 inline bool is_packed(DType t) {
     return bit_width(t) < 8;
 }

@@ -45,10 +45,6 @@ bool all_equal(const std::vector<int64_t>& v, int64_t x) {
     return std::all_of(v.begin(), v.end(), [x](int64_t y) { return y == x; });
 }
 
-bool is_byte(DType t) {
-    return t == DType::I8 || t == DType::U8;
-}
-
 // --- integer products
 
 /// Visits the elements of a tensor as (element, position along the axis).

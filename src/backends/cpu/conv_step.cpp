@@ -247,10 +247,6 @@ private:
     int64_t padded_bytes_ = 0;
 };
 
-bool is_byte(DType t) {
-    return t == DType::I8 || t == DType::U8;
-}
-
 } // namespace
 
 std::unique_ptr<Step> make_conv(const ConvProblem& problem, PackCache& packs) {

@@ -13,10 +13,6 @@ namespace ingot::plan {
 
 namespace {
 
-bool is_byte(DType t) {
-    return t == DType::I8 || t == DType::U8;
-}
-
 /// The instructions of an expression that lead to one of them, with inputs numbered anew.
 class Part {
 public:

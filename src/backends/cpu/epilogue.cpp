@@ -66,10 +66,6 @@ private:
     std::vector<std::byte*> buffers_; // the run's, then the sums, then scratch memory
 };
 
-bool is_byte(DType t) {
-    return t == DType::I8 || t == DType::U8;
-}
-
 } // namespace
 
 std::optional<std::string> refuse_map_epilogue(const Group& group) {

@@ -28,10 +28,6 @@ bool is_smooth(const Node& n) {
     return n.def->facts.rounding(n) == Rounding::Smooth;
 }
 
-bool is_half(DType t) {
-    return t == DType::F16 || t == DType::BF16;
-}
-
 /// A map that only converts between floats of up to 32 bits.
 bool is_float_cast(const Graph& g, const Node& n) {
     if (!n.is(map_def) || n.inputs.size() != 1) {

@@ -11,10 +11,6 @@ namespace ingot::kernels {
 
 namespace {
 
-bool is_byte(DType t) {
-    return t == DType::I8 || t == DType::U8;
-}
-
 const ExprInstr& at(const Expr& e, int n) {
     return e.code[static_cast<size_t>(n)];
 }

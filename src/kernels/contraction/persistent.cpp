@@ -17,11 +17,7 @@ bool stands(const Shape& strides, const Shape& sizes) {
     return true;
 }
 
-bool is_half(DType d) {
-    return d == DType::F16 || d == DType::BF16;
-}
-
-bool is_byte(DType d) {
+bool is_8_bits(DType d) {
     return bit_width(d) == 8;
 }
 
@@ -48,8 +44,8 @@ bool in_rows(const Contraction& c, size_t v, const Operand& o) {
         }
         return true;
     };
-    int64_t chunk = is_byte(o.dtype) ? 16 : 8;
-    return (is_half(o.dtype) || is_byte(o.dtype)) && c.columns.stored[v][0] == 1 &&
+    int64_t chunk = is_8_bits(o.dtype) ? 16 : 8;
+    return (is_half(o.dtype) || is_8_bits(o.dtype)) && c.columns.stored[v][0] == 1 &&
            o.view.offset % chunk == 0 && all_multiples(rows, chunk) &&
            all_multiples(batch, chunk) && walked(rows, c.rows.sizes) &&
            walked(batch, c.batch.sizes);
@@ -63,7 +59,7 @@ PersistentEpilogue persistent_epilogue(const Contraction& c) {
     // TMA walks pairs of columns by all of its axes.
     bool walked = !c.paired() || (c.batches() == 1 && is_half(c.out.dtype));
     if (!walked || c.columns.rank() != sums || c.n() % (8 * sums) != 0 ||
-        !(is_half(c.a.dtype) || is_byte(c.a.dtype)) || !in_rows(c, 0, c.out)) {
+        !(is_half(c.a.dtype) || is_8_bits(c.a.dtype)) || !in_rows(c, 0, c.out)) {
         return s;
     }
     for (size_t i = 0; i < c.epilogue.operands.size(); ++i) {
