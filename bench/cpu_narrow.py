@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The CPU backend in f16 and int8 beside itself in f32 and beside ONNX Runtime, one thread each.
 
-  cpu_narrow.py [--models resnet50,bert_base] [--forms f16,qdq,dynamic] [--rounds 3] [--out FILE]
+  cpu_narrow.py [--models resnet50,bert_base] [--forms f16,qdq,static,dynamic] [--rounds 3] [--out FILE]
 
-Forms: f32; f16 (`ingot build --fp16`); qdq (`ingot calibrate`, Q/DQ nodes around static int8); dynamic (ONNX Runtime's quantize_dynamic:
-DynamicQuantizeLinear and MatMulInteger, weights of int8). Weights and samples are random: times are those of real ones, accuracy is not. All forms of
+Forms: f32; f16 (`ingot build --fp16`); qdq (`ingot calibrate`: Q/DQ nodes, int8 without zero points); static (ONNX Runtime's quantize_static: Q/DQ
+nodes, activations of u8 with zero points); dynamic (its quantize_dynamic: DynamicQuantizeLinear and MatMulInteger, weights of int8). Weights and samples are random: times are those of real ones, accuracy is not. All forms of
 a model take turns, each in a fresh process; figures are the least of the rounds, and ratios of those. A form's `f32` is its time by f32's, its
 `onnxruntime` its time by ONNX Runtime's for the same file.
 """
@@ -39,6 +39,21 @@ def quantized_statically(path, arrays, folder):
     return out
 
 
+def quantized_by_onnxruntime(path, arrays, folder):
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+
+    class OneSample(CalibrationDataReader):
+        samples = [arrays]
+
+        def get_next(self):
+            return self.samples.pop() if self.samples else None
+
+    out = folder / "static.onnx"
+    quantize_static(path, out, OneSample(), quant_format=QuantFormat.QDQ, activation_type=QuantType.QUInt8,
+                    weight_type=QuantType.QInt8, per_channel=True, use_external_data_format=True)
+    return out
+
+
 def quantized_dynamically(path, folder):
     from onnxruntime.quantization import QuantType, quantize_dynamic
     out = folder / "dynamic.onnx"
@@ -50,6 +65,8 @@ def quantized_dynamically(path, folder):
 def file_of(form, path, arrays, folder):
     if form == "qdq":
         return quantized_statically(path, arrays, folder)
+    if form == "static":
+        return quantized_by_onnxruntime(path, arrays, folder)
     if form == "dynamic":
         return quantized_dynamically(path, folder)
     return path
@@ -83,7 +100,7 @@ def measure(model, folder, args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", default="resnet50,mobilenet_v3_large,efficientnet_b0,vit_b_16_dynamo,bert_base,gpt2_small")
-    parser.add_argument("--forms", default="f16,qdq,dynamic")
+    parser.add_argument("--forms", default="f16,qdq,static,dynamic")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1, help="of each turn")
     parser.add_argument("--out", type=pathlib.Path)

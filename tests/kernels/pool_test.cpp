@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 
 namespace ingot::test {
 namespace {
@@ -70,6 +71,51 @@ TEST(Pool, MaximaInVectorsBesidePads) {
     o.low = 0;
     o.high = 255;
     expect_family(graph_of("u8[2,16,9,11]", window("max", 2, 3, 2, 1)), o);
+}
+
+TEST(Pool, MaximaOfTwoElementsAtATime) {
+    FamilyOptions o;
+    o.orders = {{0, 2, 3, 1}};
+    o.low = -120;
+    o.high = 120;
+    struct Row {
+        const char* x;
+        int cc;
+        int packed;
+    };
+    for (Row row :
+         {Row{"f16[2,16,9,11]", 80, 1}, Row{"f16[2,6,9,11]", 90, 1}, Row{"f16[2,5,9,11]", 90, 0},
+          Row{"bf16[2,8,9,11]", 86, 2}, Row{"i8[2,16,9,11]", 90, 3}, Row{"i8[2,4,9,11]", 100, 3},
+          Row{"i8[2,2,9,11]", 90, 0}, Row{"i8[2,16,9,11]", 89, 0}, Row{"u8[2,12,9,11]", 90, 4},
+          Row{"f32[2,16,9,11]", 90, 0}}) {
+        SCOPED_TRACE(testing::Message() << row.x << " on " << row.cc);
+        o.cc = row.cc;
+        FamilyRun r = expect_family(graph_of(row.x, window("max", 2, 3, 2, 1)), o);
+        EXPECT_NE(r.texts.at(0).find(str("#define PACKED ", row.packed, '\n')), std::string::npos);
+    }
+}
+
+TEST(Pool, NanIsTheMaximumOfItsWindows) {
+    for (DType t : {DType::F16, DType::BF16}) {
+        SCOPED_TRACE(name(t));
+        FamilyOptions o;
+        o.orders = {{0, 2, 3, 1}};
+        Tensor x = Tensor::empty(t, {1, 8, 9, 9});
+        for (int64_t i = 0; i < x.count(); ++i) {
+            x.set_f64(i, static_cast<double>(i % 13) - 20);
+        }
+        for (int64_t channel = 0; channel < 8; ++channel) { // in another place of each
+            x.set_f64(channel * 81 + 11 * channel, std::nan(""));
+        }
+        o.inputs = {x};
+        FamilyRun r =
+            expect_family(graph_of(str(name(t), "[1,8,9,9]"), window("max", 2, 3, 2, 1)), o);
+        int64_t nans = 0;
+        for (int64_t i = 0; i < r.results.at(0).count(); ++i) {
+            nans += std::isnan(r.results[0].get_f64(i)) ? 1 : 0;
+        }
+        EXPECT_GE(nans, 8);
+    }
 }
 
 TEST(Pool, OtherRanksAndDTypes) {

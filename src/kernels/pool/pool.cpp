@@ -103,15 +103,35 @@ std::vector<Tactic> tactics(const Problem& p) {
     return {make_tactic(Direct{}, 2 + bytes / (p.arch.dram_gbs * 1000))};
 }
 
-/// The bytes of loads that a thread's registers have room for at once. Bytes take more of them when
-/// they are unpacked, bf16 when it is widened.
-int64_t most_at_once_bytes(DType t) {
-    return bytes_of(t) == 1 ? 16 : t == DType::BF16 ? 32 : 64;
+/// PACKED of maxima.cuh: how maxima of two elements at a time are found; 0 where they are not.
+int packed_maxima(const Pooling& s, const Arch& arch) {
+    if (s.average || s.vector * bytes_of(s.x.dtype) % 4 != 0) {
+        return 0;
+    }
+    bool bytes = arch.cc >= 90; // the instruction for two integers of 16 bits
+    switch (s.x.dtype) {
+    case DType::F16:
+        return 1;
+    case DType::BF16:
+        return 2;
+    case DType::I8:
+        return bytes ? 3 : 0;
+    case DType::U8:
+        return bytes ? 4 : 0;
+    default:
+        return 0;
+    }
+}
+
+/// The bytes of loads that a thread's registers have room for at once. One by one, bytes take more
+/// of them when they are unpacked, bf16 when it is widened.
+int64_t most_at_once_bytes(DType t, bool packed) {
+    return packed ? 64 : bytes_of(t) == 1 ? 16 : t == DType::BF16 ? 32 : 64;
 }
 
 /// The window, where a thread can have the loads of some taps on the way at once: one after the
-/// other each waits for the memory. A text of more taps would be long.
-void add_window(Defines& d, const Pooling& s) {
+/// other each waits for the memory. A text of more taps would be long. Returns the taps, else 0.
+int64_t add_window(Defines& d, const Pooling& s, bool packed) {
     constexpr int64_t most_taps = 25;
     constexpr int64_t most_at_once = 9;
     int64_t taps = 1;
@@ -123,11 +143,13 @@ void add_window(Defines& d, const Pooling& s) {
     int64_t bytes = s.vector * bytes_of(s.x.dtype);
     if (taps < 1 || taps > most_taps) {
         d.add("TAPS", 0);
-        return;
+        return 0;
     }
     d.add("TAPS", taps).add("SIZES", str('{', sizes, '}'));
-    d.add("AT_ONCE", std::min({taps, most_at_once,
-                               std::max<int64_t>(most_at_once_bytes(s.x.dtype) / bytes, 1)}));
+    d.add("AT_ONCE",
+          std::min({taps, most_at_once,
+                    std::max<int64_t>(most_at_once_bytes(s.x.dtype, packed) / bytes, 1)}));
+    return taps;
 }
 
 Emitted emit(const Problem& p, const Tactic&) {
@@ -143,8 +165,13 @@ Emitted emit(const Problem& p, const Tactic&) {
     d.add("IDENTITY", combine_identity(fn, s.x.dtype)).add("AVERAGE", s.average ? 1 : 0);
     d.add("CL", s.channels_last ? 1 : 0).add("V", s.vector).add("SR", s.axes);
     d.add("NV", s.views);
-    add_window(d, s);
+    int packed = packed_maxima(s, p.arch);
+    packed = add_window(d, s, packed != 0) > 0 ? packed : 0;
+    d.add("PACKED", packed);
     l.program = {{"types", "math", "combine"}, d.text(), "pool", s.epilogue.text};
+    if (packed != 0) {
+        l.program.uses.emplace_back("maxima");
+    }
     l.entry = "pool";
     l.grid[0] = div_up(s.arg.count, 256);
     l.args.pointer(s.x).pointer(p.out[0]).value(s.arg);

@@ -3,6 +3,7 @@
 // or along the last spatial axis (V is 1 then). Traffic: x about once, thanks to the caches. T
 // stored, C compute, AVERAGE or maximum, SR spatial axes, NV views (x, result, operands). TAPS: of
 // a window of SIZES, which a thread reads AT_ONCE at a time; 0 where it is too large for the text.
+// PACKED: two elements at a time (maxima.cuh); 0: one by one.
 struct Pool {
     i64 count;        // of results, in vectors
     i64 stride[8][5]; // of each view over [N,C,spatial...]
@@ -53,9 +54,24 @@ KERNEL void __launch_bounds__(256, 4)
     }
 #if TAPS
     constexpr int sizes[3] = SIZES;
+    i64 beside[3]; // from a tap to the next along an axis
+#pragma unroll
+    for (int d = 0; d < SR; d++) {
+        from += begin[d] * p.stride[0][2 + d];
+        beside[d] = p.dilation[d] * p.stride[0][2 + d];
+    }
+#if PACKED
+    using Read = Pack<u32, V * Maxima<PACKED>::bytes / 4>;
+    u32 best[V / 2];
+#pragma unroll
+    for (int k = 0; k < V / 2; k++)
+        best[k] = Maxima<PACKED>::none;
+#else
+    using Read = Pack<T, V>;
+#endif
 #pragma unroll
     for (int first = 0; first < TAPS; first += AT_ONCE) {
-        Pack<T, V> v[AT_ONCE];
+        Read v[AT_ONCE];
         bool in[AT_ONCE];
 #pragma unroll
         for (int i = 0; i < AT_ONCE; i++) {
@@ -65,19 +81,30 @@ KERNEL void __launch_bounds__(256, 4)
 #pragma unroll
             for (int d = SR - 1; d >= 0; d--) {
                 int q = begin[d] + tap % sizes[d] * p.dilation[d];
-                tap /= sizes[d];
                 in[i] = in[i] && q >= 0 && q < p.in[d];
-                at += q * p.stride[0][2 + d];
+                at += tap % sizes[d] * beside[d];
+                tap /= sizes[d];
             }
             if (in[i])
-                v[i] = *(const Pack<T, V>*)(from + at);
+                v[i] = *(const Read*)(from + at);
         }
 #pragma unroll
-        for (int i = 0; i < AT_ONCE; i++)
+        for (int i = 0; i < AT_ONCE; i++) {
+#if PACKED
+            if (in[i])
+                join_maxima<PACKED, V>(best, v[i]);
+#else
 #pragma unroll
             for (int k = 0; k < V; k++)
                 acc[k] = in[i] ? combine<FN>(acc[k], (C)widen(v[i].v[k])) : acc[k];
+#endif
+        }
     }
+#if PACKED
+#pragma unroll
+    for (int k = 0; k < V; k++)
+        acc[k] = maximum_of<PACKED, C>(best, k);
+#endif
 #else
     for (int a = 0; a < count[0]; a++) {
         int i0 = begin[0] + a * p.dilation[0];
