@@ -175,7 +175,9 @@ def test_compare_lists_the_layers_of_a_quantised_model(digits, tmp_path):
     for r in references:
         if "not run" not in r.splitlines()[0]:
             layers = re.findall(r"ok +layer (\S+) \(node '[^']*', \S+\): max error", r)
-            assert {"relu1_DequantizeLinear", "relu2_DequantizeLinear"} <= set(layers), text
+            # Bytes where the CPU convolves them, else their floats.
+            rounded = {re.sub("_(Quantize|Dequantize)Linear$", "", layer) for layer in layers}
+            assert {"relu1", "relu2"} <= rounded, text
     assert text.endswith("agrees\n")
 
 

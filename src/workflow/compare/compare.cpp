@@ -8,6 +8,7 @@
 #include "ops/evaluator.h"
 #include "ops/support/flops.h"
 #include "plan/run_settings.h"
+#include "workflow/compare/calibrated_bytes.h"
 #include "workflow/compare/first_wrong.h"
 #include "workflow/compare/rounding_spread.h"
 #include "workflow/compare/ties.h"
@@ -285,17 +286,27 @@ void compare_layers(const OwnRun& ours, const Graph& g, const Named& reference,
     for (Value v : g.inputs()) {
         compared.insert(g.value_name(v));
     }
+    std::map<std::string, CalibratedBytes> bytes;
+    if (options.build.calibration) {
+        bytes = calibrated_bytes(g);
+    }
     for (const OwnRun::Layer& l : ours.layers) {
+        std::string name = l.name;
+        Tensor tensor = l.tensor;
         // Calibration inserts its rounding after the tensor that it rounds.
-        bool rounded = options.build.calibration && l.name.ends_with(dequantised_suffix) &&
-                       !reference.contains(l.name);
-        const std::string name =
-            rounded ? l.name.substr(0, l.name.size() - dequantised_suffix.size()) : l.name;
+        if (options.build.calibration && !reference.contains(name)) {
+            if (auto narrow = bytes.find(name); narrow != bytes.end()) {
+                name = narrow->second.tensor;
+                tensor = dequantised(tensor, narrow->second);
+            } else if (name.ends_with(dequantised_suffix)) {
+                name.resize(name.size() - dequantised_suffix.size());
+            }
+        }
         auto it = reference.find(name);
         if (it == reference.end()) {
             continue;
         }
-        TensorDifference d = difference(name, l.tensor, it->second, options.atol, options.rtol);
+        TensorDifference d = difference(name, tensor, it->second, options.atol, options.rtol);
         d.node = l.node;
         d.step = l.step;
         bool output = std::find(g.output_names().begin(), g.output_names().end(), name) !=

@@ -264,7 +264,7 @@ private:
         std::vector<size_t> readers = edit_.readers(tensor);
         std::string s = context_.add(Tensor::scalar(DType::F32, scale), tensor + "_scale");
         std::string zero = context_.add(Tensor::zeros(type_, {}), tensor + "_zero_point");
-        std::string q = edit_.fresh_name(tensor + "_QuantizeLinear");
+        std::string q = edit_.fresh_name(str(tensor, quantised_suffix));
         std::string dq = edit_.fresh_name(str(tensor, dequantised_suffix));
         edit_.append(node("QuantizeLinear", {tensor, s, zero}, q));
         edit_.append(node("DequantizeLinear", {q, s, zero}, dq));

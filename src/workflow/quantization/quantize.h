@@ -13,7 +13,8 @@
 
 namespace ingot {
 
-/// The rounded form of tensor T is called T plus this suffix.
+/// The bytes of tensor T are called T plus this suffix, and its rounded form T plus the second.
+inline constexpr std::string_view quantised_suffix = "_QuantizeLinear";
 inline constexpr std::string_view dequantised_suffix = "_DequantizeLinear";
 
 /// The type of operands of products.

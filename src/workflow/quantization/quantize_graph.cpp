@@ -164,6 +164,7 @@ private:
         Value q = ops::quantize(g, {0, 0, DType::I8, true}, x, scale);
         narrow_[v.id] = ops::dequantize(g, {0, 0, DType::F32}, q, scale);
         if (!g_.value_name(v).empty()) {
+            g.set_value_name(q, str(g_.value_name(v), quantised_suffix));
             g.set_value_name(narrow_[v.id], str(g_.value_name(v), dequantised_suffix));
         }
         report_.tensors.push_back(g_.value_name(v));
