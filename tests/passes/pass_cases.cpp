@@ -157,6 +157,7 @@ Setting setting_of(const Pass& pass, const PassCase& c) {
         out.options.precision = DType::F16;
         out.tolerance = 0.02;
     }
+    out.options.byte_convolutions = c.title.ends_with("[byte_convolutions]");
     return out;
 }
 
