@@ -130,19 +130,19 @@ TEST(CpuPostOps, WhatIsNoChainIsRefused) {
 }
 
 /// x rounded, moved by a zero point and stored as i8 within limits.
-Term bytes_of(Term x, double zero, double low = -128) {
+Term bytes_of(Term x, double zero, double low = -128, DType t = DType::I8) {
     Term y = x.of(ExprOp::Round);
-    y = (zero == 0 ? y : y + zero).clip(low, 127);
-    return {y.e, y.e->cast(y.i, DType::I8, true)};
+    y = (zero == 0 ? y : y + zero).clip(low, t == DType::I8 ? 127 : 255);
+    return {y.e, y.e->cast(y.i, t, true)};
 }
 
 TEST(CpuPostOps, SumsOfIntegersBecomeBytes) {
-    auto build = [](double zero, double low) {
+    auto build = [](double zero, double low, DType t = DType::I8) {
         Expr e;
         Term sums{&e, e.op(ExprOp::Sub, e.in(0, DType::I32), e.in(1, DType::I32))};
         Term x{&e, e.cast(sums.i, DType::F32)};
         Term y = x * Term{&e, e.in(2, DType::F32)};
-        bytes_of(y.with(ExprOp::Div, Term{&e, e.in(3, DType::F32)}), zero, low);
+        bytes_of(y.with(ExprOp::Div, Term{&e, e.in(3, DType::F32)}), zero, low, t);
         return post_steps(e, 0);
     };
     auto steps = build(0, -128);
@@ -160,8 +160,16 @@ TEST(CpuPostOps, SumsOfIntegersBecomeBytes) {
     EXPECT_EQ(steps->back().alpha, 1);
     EXPECT_EQ(steps->back().beta, 4);
     // Halves round to the even byte: with an odd zero point to the other one than a store does.
-    EXPECT_FALSE(build(3, -128));
+    steps = build(3, -128);
+    ASSERT_TRUE(steps.has_value());
+    ASSERT_EQ(steps->size(), 5U);
+    EXPECT_EQ((*steps)[3].function, Function::Round);
+    EXPECT_EQ(steps->back().beta, 3);
+    for (double zero : {0.0, 128.0, 117.0}) {
+        EXPECT_TRUE(build(zero, 0, DType::U8)) << zero;
+    }
     // Limits that are not the type's.
+    EXPECT_FALSE(build(0, 1, DType::U8));
     EXPECT_FALSE(build(0, -127));
 }
 

@@ -53,7 +53,7 @@ public:
         return status.ok() ? map_->run(inside) : status;
     }
 
-    std::string implementation() const override { return main_->implementation(); }
+    std::string implementation() const override { return main_->implementation() + ", then a map"; }
     int64_t scratch_bytes() const override { return begin_ + bytes_; }
 
 private:

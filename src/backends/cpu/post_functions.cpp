@@ -101,7 +101,8 @@ std::optional<PostStep> with_parameters(const Sampled& f) {
 
 /// The byte that a store makes of x: rounded to the nearest, ties to even, within limits.
 int64_t stored(double x, DType t) {
-    return cast_scalar({std::nearbyint(clip(x, -1e4, 1e4)), 0}, DType::F32, t, true).i;
+    int64_t low = t == DType::I8 ? -128 : 0;
+    return std::clamp(static_cast<int64_t>(std::nearbyint(x)), low, low + 255);
 }
 
 } // namespace
@@ -138,7 +139,7 @@ std::optional<PostStep> recognise(const Expr& e) {
     return std::nullopt;
 }
 
-std::optional<double> shift_before_store(const Expr& e) {
+std::optional<std::vector<PostStep>> steps_before_store(const Expr& e) {
     std::vector<Scalar> work(e.code.size());
     auto f = [&](double x) {
         Scalar in;
@@ -146,15 +147,27 @@ std::optional<double> shift_before_store(const Expr& e) {
         return eval(e, std::span(&in, 1), work).i;
     };
     auto z = static_cast<double>(f(0));
-    // Every quarter between values, so every tie too: with an odd z they round the other way.
+    bool rounds = std::fmod(z, 2) != 0;
+    auto expected = [&](double x) {
+        return stored((rounds ? std::nearbyint(x) : x) + z, e.type());
+    };
+    // Every quarter between values, so every half too.
     for (double x = -400; x <= 400; x += 0.25) {
-        if (f(x) != stored(x + z, e.type())) {
+        if (f(x) != expected(x)) {
             return std::nullopt;
         }
     }
-    bool limits =
-        f(far_away) == stored(far_away, e.type()) && f(-far_away) == stored(-far_away, e.type());
-    return limits ? std::optional(z) : std::nullopt;
+    if (f(far_away) != expected(far_away) || f(-far_away) != expected(-far_away)) {
+        return std::nullopt;
+    }
+    std::vector<PostStep> out;
+    if (rounds) {
+        out.push_back(step(Function::Round));
+    }
+    if (z != 0) {
+        out.push_back(step(Function::Linear, 1, z));
+    }
+    return out;
 }
 
 std::optional<double> zero_point(const Expr& e, DType byte) {

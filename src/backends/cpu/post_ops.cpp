@@ -43,10 +43,8 @@ public:
         int current = start_;
         auto last = static_cast<int>(e_.code.size()) - 1;
         while (current >= 0 && current != last) {
-            if (std::optional<double> shift = store(current)) {
-                if (*shift != 0) {
-                    out.push_back(step(Function::Linear, 1, *shift));
-                }
+            if (auto before = store(current)) {
+                out.insert(out.end(), before->begin(), before->end());
                 current = last;
                 break;
             }
@@ -107,8 +105,8 @@ private:
         return casts ? i : -1;
     }
 
-    /// If the rest of the expression stores bytes: what it adds before.
-    std::optional<double> store(int from) const {
+    /// If the rest of the expression stores bytes: the steps before.
+    std::optional<std::vector<PostStep>> store(int from) const {
         auto last = static_cast<int>(e_.code.size()) - 1;
         Expr rest;
         rest.in(0, DType::F32);
@@ -117,7 +115,7 @@ private:
             !separates(from, last, inside)) {
             return std::nullopt;
         }
-        return shift_before_store(rest);
+        return steps_before_store(rest);
     }
 
     /// Steps for adding (q - z) * scale, where q are bytes: (x / scale + q - z) * scale.
@@ -278,19 +276,36 @@ private:
     std::vector<PostStep> first_; // of sums of i32
 };
 
-/// A group's map with its integer numbers (zero points) written into it.
+/// Whether only sums and limits read an instruction. A constant factor would become a linear
+/// function, whose rounding is another than that of a division.
+bool is_added(const Expr& e, int instruction) {
+    return std::all_of(e.code.begin(), e.code.end(), [instruction](const ExprInstr& x) {
+        bool adds = x.op == ExprOp::Add || x.op == ExprOp::Sub || x.op == ExprOp::Max ||
+                    x.op == ExprOp::Min;
+        auto end = x.args.begin() + plan::argument_count(x);
+        return adds || std::find(x.args.begin(), end, instruction) == end;
+    });
+}
+
+/// A group's map with its zero points, which are single constant elements, written into it.
 Expr with_numbers(const Expr& e, const Node& map, const StepArgs& args) {
     Expr out = e;
-    for (ExprInstr& x : out.code) {
-        if (x.op != ExprOp::In || is_float(x.type)) {
-            continue;
-        }
-        int input = args.group.input_index(map.inputs[static_cast<size_t>(x.args[0])]);
+    for (size_t i = 0; i < out.code.size(); ++i) {
+        ExprInstr& x = out.code[i];
+        bool wanted = x.op == ExprOp::In && x.type != DType::F64 &&
+                      (!is_float(x.type) || is_added(e, static_cast<int>(i)));
+        int input =
+            wanted ? args.group.input_index(map.inputs[static_cast<size_t>(x.args[0])]) : -1;
         const plan::StoredConstant* c =
             input < 0 ? nullptr : args.constants[static_cast<size_t>(input)];
         if (c != nullptr && c->source().count() == 1) {
+            const Tensor& t = c->source();
             Expr number;
-            number.constant_i64(x.type, c->source().get_i64(0));
+            if (is_float(x.type)) {
+                number.constant(x.type, t.get_f64(0));
+            } else {
+                number.constant_i64(x.type, t.get_i64(0));
+            }
             x = number.code.back();
         }
     }

@@ -113,9 +113,9 @@ dnnl_alg_kind_t algorithm_of(Function f) {
         dnnl_eltwise_swish,     dnnl_eltwise_logistic,    dnnl_eltwise_tanh,
         dnnl_eltwise_gelu_erf,  dnnl_eltwise_gelu_tanh,   dnnl_eltwise_mish,
         dnnl_eltwise_soft_relu, dnnl_eltwise_square,      dnnl_eltwise_sqrt,
-        dnnl_eltwise_abs,       dnnl_eltwise_exp,         dnnl_binary_add,
-        dnnl_binary_sub,        dnnl_binary_mul,          dnnl_binary_div,
-        dnnl_binary_max,        dnnl_binary_min,
+        dnnl_eltwise_abs,       dnnl_eltwise_exp,         dnnl_eltwise_round,
+        dnnl_binary_add,        dnnl_binary_sub,          dnnl_binary_mul,
+        dnnl_binary_div,        dnnl_binary_max,          dnnl_binary_min,
     };
     static_assert(std::size(table) == static_cast<size_t>(Function::Min) + 1);
     return table[static_cast<size_t>(f)];

@@ -52,6 +52,7 @@ enum class Function : int32_t {
     Sqrt,
     Abs,
     Exp,
+    Round, // to the nearest, halves to even
     // functions of the current result and an operand
     Add,
     Sub,
