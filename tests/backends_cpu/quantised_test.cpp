@@ -82,7 +82,10 @@ void finish(Graph& g, const Case& c, Value y, const Shape& bias) {
     y = ops::add(g, y, multiples(g, bias, 0x1p-9, 3000, 3));
     Value scale = ops::scalar(g, DType::F32, 0x1p-2);
     if (c.residual) {
-        Value other = g.add_input("other", {c.y, g.type(y).dims});
+        Dims d = g.type(y).dims;
+        bool conv = d.size() == 4; // whose results lie channels last in memory
+        Value other = g.add_input("other", {c.y, conv ? Dims{d[0], d[2], d[3], d[1]} : d});
+        other = conv ? ops::permute(g, other, {0, 3, 1, 2}) : other;
         y = ops::add(g, y, ops::dequantize(g, {}, other, scale, zero_of(g, c.y, c.residual_zero)));
     }
     y = c.relu ? ops::maximum(g, y, 0.0) : y;
