@@ -154,6 +154,24 @@ TEST(CpuQuantised, ProductsAreExact) {
     }
 }
 
+TEST(CpuQuantised, LongMapsRunOverTheSums) {
+    Graph g;
+    Value x = g.add_input("x", {DType::I8, {1, channels, 40, 40}});
+    x = ops::dequantize(g, {}, x, ops::scalar(g, DType::F32, 0x1p-4));
+    Value w = bytes(g, {channels, channels, 1, 1}, 2);
+    w = ops::dequantize(g, {0, 0, DType::F32}, w, scales(g, channels));
+    Value y = ops::conv(g, {{1, 1}, {1, 1}, {0, 0}, {0, 0}, 1, DType::F32}, x, w);
+    for (unsigned i = 0; i < 20; ++i) { // more than oneDNN takes
+        Tensor t = Tensor::empty(DType::I64, {channels, 1, 1});
+        for (int64_t k = 0; k < channels; ++k) {
+            t.set_i64(k, k % 7 - static_cast<int64_t>(i % 5));
+        }
+        y = ops::add(g, y, ops::cast(g, ops::constant(g, t), DType::F32));
+    }
+    g.add_output("y", ops::quantize(g, {1, 0, DType::I8}, y, ops::scalar(g, DType::F32, 0x1p-1)));
+    expect_same_as_evaluator(g);
+}
+
 /// The steps of a plan: "conv onednn brgconv:avx512_core_vnni"; copies of inputs are left out.
 std::vector<std::string> steps_of(const Graph& g) {
     auto execution =

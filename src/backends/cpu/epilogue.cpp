@@ -2,6 +2,7 @@
 #include "backends/cpu/epilogue.h"
 
 #include "backends/cpu/map_step.h"
+#include "base/error.h"
 #include "base/integers.h"
 #include "ops/primitives.h"
 #include "plan/epilogue.h"
@@ -23,22 +24,23 @@ int buffer_of_sums(const StepArgs& args) {
     return last + 1;
 }
 
-/// A main node and its map. The sums between have memory of their own behind the main node's
-/// scratch memory.
+/// A main node and its map, which share scratch memory. The sums between lie behind it.
 class SumsThenMap : public Step {
 public:
     SumsThenMap(std::unique_ptr<Step> main, std::unique_ptr<Step> map, const Operand& sums,
                 const StepArgs& args)
         : main_(std::move(main)), map_(std::move(map)), sums_(sums.buffer),
-          begin_(round_up(main_->scratch_bytes(), 64)),
+          begin_(round_up(std::max(main_->scratch_bytes(), map_->scratch_bytes()), 64)),
           bytes_(sums.view.count() * bit_width(sums.dtype) / 8),
           buffers_(static_cast<size_t>(sums_) + 2, nullptr) {
         for (std::span<const Operand> operands : {args.in, args.out}) {
             for (const Operand& o : operands) {
+                CHECK(o.buffer >= 0, "an operand without a buffer");
                 read_.push_back(o.buffer);
             }
         }
         main_->scratch = sums_ + 1;
+        map_->scratch = sums_ + 1;
     }
 
     Status run(const RunContext& c) noexcept override {
