@@ -7,6 +7,7 @@
 #include "ops/ops.h"
 #include "plan/epilogue.h"
 
+#include <algorithm>
 #include <map>
 
 namespace ingot::plan {
@@ -97,7 +98,7 @@ std::optional<Values> two_maps(Rewriter& r, const Node& n, std::span<const Value
     Values of_second;
     for (int i : second.inputs) {
         if (i >= 0 && g.type(value(i)).rank() > 0) {
-            return std::nullopt; // the rest is more than numbers of one element's bytes
+            return std::nullopt; // the rest reads another tensor
         }
         of_second.push_back(i < 0 ? Value{} : value(i));
     }
