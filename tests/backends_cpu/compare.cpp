@@ -108,4 +108,15 @@ void expect_same_as_evaluator(const Graph& g, const Symbols& symbols, unsigned s
     expect_same_as_evaluator(g, inputs, std::move(options));
 }
 
+std::vector<StepInfo> planned_steps(const Graph& g) {
+    auto execution =
+        cpu_backend().compile(std::make_shared<const Graph>(g), {})->create_execution();
+    std::vector<Shape> shapes;
+    for (Value v : g.inputs()) {
+        shapes.push_back(eval(g.type(v).dims, {}));
+    }
+    execution->prepare(shapes);
+    return execution->steps();
+}
+
 } // namespace ingot::test

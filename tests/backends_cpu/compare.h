@@ -27,4 +27,7 @@ void expect_same_as_evaluator(const Graph& g, std::span<const Tensor> inputs,
 void expect_same_as_evaluator(const Graph& g, const Symbols& symbols = {}, unsigned seed = 1,
                               CompareOptions options = {});
 
+/// The steps that the CPU backend plans for a graph of fixed shapes.
+std::vector<StepInfo> planned_steps(const Graph& g);
+
 } // namespace ingot::test
