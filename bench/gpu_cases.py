@@ -10,9 +10,11 @@ Each case's inputs are random. --type is that of inputs, outputs and computation
 and outputs are f32, since numpy has none), or f32, whose products both sides compute as TF32. The time to the first result is taken in
 fresh processes on --cores cores, with an empty and with a warm runtime cache, from the call that loads
 the engine to the output on the host; creating the CUDA context is shown apart. The error is ours against the f32 engine without TF32, relative to the
-range of the first output. FILE.json keeps what it has of other cases; FILE.md is a table of it. Needs libingot_bench.so and ingot in BUILD (--build, default build).
+range of the first output. --prepare N works on N cases at once beforehand, untimed: engines and what torch.compile
+keeps are made side by side. FILE.json keeps what it has of other cases; FILE.md is a table of it. Needs libingot_bench.so and ingot in BUILD (--build, default build).
 """
 import argparse
+import concurrent.futures
 import ctypes
 import json
 import os
@@ -126,7 +128,7 @@ def build_engines(name, a):
     engines, seconds = {}, {}
     halves = ["--fp16", "--inputIOFormats=fp16:chw", "--outputIOFormats=fp16:chw"]
     flags_of = {"f16": halves, "bf16": ["--bf16"], "f32": []}
-    for kind in dict.fromkeys((a.type, "f32")):
+    for kind in dict.fromkeys((a.type,) if a.no_check else (a.type, "f32")):
         flags = flags_of[kind]
         engines[kind] = pathlib.Path(a.models) / f"{model}.{kind}.engine"
         if not engines[kind].exists():
@@ -328,6 +330,23 @@ def write(path, results):
     path.with_suffix(".md").write_text(table(ordered))
 
 
+def case_command(name, a, **changed):
+    """The command of one case in a process of its own, and its flags."""
+    given = {**vars(a), **changed}
+    flags = [f for key, value in given.items() if key not in ("one", "first", "cases", "out", "no_check", "prepare")
+             for f in (f"--{key.replace('_', '-')}", str(value))]
+    flags += ["--no-check"] if given["no_check"] else []
+    return [sys.executable, __file__, "--one", "--cases", name, *flags], flags
+
+
+def prepare(names, a):
+    """Makes engines, and compiles the peers into PyTorch's cache, `a.prepare` cases at once."""
+    with concurrent.futures.ThreadPoolExecutor(a.prepare) as pool:
+        for done in pool.map(lambda n: subprocess.run(case_command(n, a, rounds=1, profile="")[0], capture_output=True), names):
+            if done.returncode:
+                print(done.stderr.decode()[-300:], flush=True)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--models", required=True)
@@ -342,6 +361,7 @@ def main():
     p.add_argument("--options", default="")
     p.add_argument("--profile", default="")
     p.add_argument("--no-check", action="store_true")
+    p.add_argument("--prepare", type=int, default=0, metavar="N")
     p.add_argument("--cores", type=int, default=4, help="for the time to the first result; 0: leave it out")
     p.add_argument("--one", action="store_true", help="run the one case in this process")
     p.add_argument("--first", action="store_true", help="time its first result in this process")
@@ -352,12 +372,12 @@ def main():
     if a.one:
         print("RESULT " + json.dumps(run_case(a.cases, a)))
         return 0
+    if a.prepare:
+        prepare(a.cases.split(","), a)
     results = []
     for name in a.cases.split(","):
-        flags = [f for key, value in vars(a).items() if key not in ("one", "first", "cases", "out", "no_check")
-                 for f in (f"--{key.replace('_', '-')}", str(value))]
-        done = subprocess.run([sys.executable, __file__, "--one", "--cases", name, *flags, *(["--no-check"] if a.no_check else [])],
-                              capture_output=True, text=True, env=os.environ)
+        command, flags = case_command(name, a)
+        done = subprocess.run(command, capture_output=True, text=True, env=os.environ)
         lines = [l for l in done.stdout.splitlines() if l.startswith("RESULT ")]
         r = json.loads(lines[-1][7:]) if lines else {"case": name, "failed": (done.stderr or done.stdout)[-600:]}
         if lines and a.cores:
