@@ -19,6 +19,17 @@ Shape without_ones(const Shape& shape) {
     return out;
 }
 
+/// How many operands of `whole` come before those of `part`, where these follow each other there.
+std::optional<size_t> start_of_run(const Node& part, const Node& whole) {
+    if (part.as<Concat>().axis != whole.as<Concat>().axis) {
+        return std::nullopt;
+    }
+    auto at = std::search(whole.inputs.begin(), whole.inputs.end(), part.inputs.begin(),
+                          part.inputs.end());
+    return at != whole.inputs.end() ? std::optional(static_cast<size_t>(at - whole.inputs.begin()))
+                                    : std::nullopt;
+}
+
 } // namespace
 
 Shape Planner::shape_of(Value v) const {
@@ -124,28 +135,55 @@ Operand Planner::in_order(Value v, const Order& order) {
 }
 
 Planner::ConcatUse Planner::concat_use(Value v) const {
-    ConcatUse found;
+    std::vector<ConcatUse> uses;
     if (!output_of_[v.id].empty()) {
-        return found;
+        return {};
     }
     for (uint32_t user : program_.users[v.id]) {
         const Node& n = graph_.nodes()[user];
         if (program_.nodes[user].segment != plan_->segment) {
             continue;
         }
-        ConcatUse use;
         if (n.is(concat_def)) {
-            use = {&n, v};
+            uses.push_back({&n, v});
         } else if (n.is(reshape_def) &&
                    without_ones(shape_of(v)) == without_ones(shape_of(n.outputs[0]))) {
-            use = concat_use(n.outputs[0]);
+            ConcatUse use = concat_use(n.outputs[0]);
+            if (use.concat != nullptr) {
+                uses.push_back(use);
+            }
         }
-        if (use.concat != nullptr && found.concat != nullptr) {
-            return {};
-        }
-        found = use.concat != nullptr ? use : found;
     }
-    return found;
+    auto longest =
+        std::max_element(uses.begin(), uses.end(), [](const ConcatUse& a, const ConcatUse& b) {
+            return a.concat->inputs.size() < b.concat->inputs.size();
+        });
+    bool fits = std::all_of(uses.begin(), uses.end(), [&longest](const ConcatUse& use) {
+        return start_of_run(*use.concat, *longest->concat).has_value();
+    });
+    return fits && !uses.empty() ? *longest : ConcatUse();
+}
+
+std::optional<Operand> Planner::place_in_longer(const Node& n, const Order& order) {
+    if (!output_of_[n.outputs[0].id].empty()) {
+        return std::nullopt;
+    }
+    const Node* longer = nullptr;
+    for (size_t i = 0; longer == nullptr && i < n.inputs.size(); ++i) {
+        ConcatUse use = concat_use(n.inputs[i]);
+        longer = use.operand == n.inputs[i] && use.concat != &n ? use.concat : nullptr;
+    }
+    std::optional<size_t> before = longer != nullptr ? start_of_run(n, *longer) : std::nullopt;
+    if (!before) {
+        return std::nullopt;
+    }
+    Shape shape = shape_of(n.outputs[0]);
+    Shape starts(shape.size(), 0);
+    auto axis = static_cast<size_t>(n.as<Concat>().axis);
+    for (size_t i = 0; i < *before; ++i) {
+        starts[axis] += shape_of(longer->inputs[i])[axis];
+    }
+    return part_of_concat(*longer, starts, shape, order);
 }
 
 std::optional<Operand> Planner::place_in_concat(Value v, const Order& order) {
@@ -166,23 +204,28 @@ std::optional<Operand> Planner::place_in_concat(Value v, const Order& order) {
         }
         starts[axis] += shape_of(in)[axis];
     }
-    auto it = concats_.find(result);
-    if (it == concats_.end()) {
-        View whole = dense(shape_of(result), whole_order);
-        if (!follows(sliced(whole, starts, shape, Shape(shape.size(), 1)), whole_order)) {
-            return std::nullopt;
-        }
-        it = concats_.emplace(result, place_result(*use.concat, 0, whole_order, true)).first;
-    }
-    Operand part = it->second;
-    part.view = sliced(part.view, starts, shape, Shape(shape.size(), 1));
-    if (!follows(part.view, whole_order)) {
-        return std::nullopt;
-    }
-    if (reshaped_first) {
-        part.view = *reshaped(part.view, shape_of(v));
+    std::optional<Operand> part = part_of_concat(*use.concat, starts, shape, whole_order);
+    if (part && reshaped_first) {
+        part->view = *reshaped(part->view, shape_of(v));
     }
     return part;
+}
+
+std::optional<Operand> Planner::part_of_concat(const Node& concat, const Shape& starts,
+                                               const Shape& shape, const Order& order) {
+    Value result = concat.outputs[0];
+    Shape steps(shape.size(), 1);
+    auto it = concats_.find(result);
+    if (it == concats_.end()) {
+        View whole = dense(shape_of(result), order);
+        if (!follows(sliced(whole, starts, shape, steps), order)) {
+            return std::nullopt;
+        }
+        it = concats_.emplace(result, place_result(concat, 0, order, true)).first;
+    }
+    Operand part = it->second;
+    part.view = sliced(part.view, starts, shape, steps);
+    return follows(part.view, order) ? std::optional(part) : std::nullopt;
 }
 
 std::optional<Operand> Planner::place_in_output(Value v, const Order& order) {

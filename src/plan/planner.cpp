@@ -227,7 +227,8 @@ void Planner::plan_concat(const Node& n) {
             }
         }
         Order order = memory_order(largest->view).value_or(row_major(largest->view.rank()));
-        concats_.emplace(result, place_result(n, 0, order, true));
+        std::optional<Operand> place = place_in_longer(n, order);
+        concats_.emplace(result, place ? *place : place_result(n, 0, order, true));
     }
     Operand whole = concats_.at(result);
     set_placed(result, whole);
@@ -242,8 +243,13 @@ void Planner::plan_concat(const Node& n) {
                 ErrorCode::InvalidArgument, "concat along axis ", axis, " to ", whole.view.shape,
                 ": an input has shape ", from.view.shape, ", expected ", expected);
         part.view = sliced(whole.view, starts, expected, Shape(starts.size(), 1));
-        if (from.buffer != part.buffer || !same_elements(from.view, part.view)) {
+        auto lies_there = [&part](const Operand& o) {
+            return o.buffer == part.buffer && same_elements(o.view, part.view);
+        };
+        std::vector<Operand>& copies = in_concats_[v];
+        if (!lies_there(from) && std::none_of(copies.begin(), copies.end(), lies_there)) {
             add_copy(from, part, &n);
+            copies.push_back(part);
         }
         starts[axis] += expected[axis];
     }

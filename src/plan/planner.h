@@ -45,11 +45,16 @@ private:
     std::optional<Operand> place_in_dead_input(const Node& n, const Order& order,
                                                std::span<const Operand> in);
     std::optional<Operand> place_in_concat(Value v, const Order& order);
+    /// A place of a concat that lies whole in a longer one, which will hold its operands too.
+    std::optional<Operand> place_in_longer(const Node& n, const Order& order);
+    std::optional<Operand> part_of_concat(const Node& concat, const Shape& starts,
+                                          const Shape& shape, const Order& order);
     std::optional<Operand> place_in_output(Value v, const Order& order);
     struct ConcatUse {
         const Node* concat = nullptr;
         Value operand; // v, or v reshaped by axes of size 1
     };
+    /// The longest concat of v, where the operands of its other ones follow each other there too.
     ConcatUse concat_use(Value v) const;
     void set_placed(Value v, Operand o);
     void consume(Value v);
@@ -67,6 +72,7 @@ private:
     std::vector<int64_t> pending_;   // per storage of this segment: sum over the values in it
     std::map<std::pair<Value, Order>, Operand> copies_;
     std::map<Value, Operand> concats_; // results of concats that have a place already
+    std::map<Value, std::vector<Operand>> in_concats_; // copies of operands in them
     /// Steps that copy, by the buffers between which they do.
     std::map<std::pair<int, int>, std::vector<size_t>> open_copies_;
     struct Upload {
