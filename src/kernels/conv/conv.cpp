@@ -6,6 +6,7 @@
 #include "kernels/contraction/simt.h"
 #include "kernels/conv/algorithms.h"
 #include "kernels/conv/conv_halo.h"
+#include "kernels/conv/depthwise_product.h"
 #include "kernels/gemm/gemm.h"
 #include "ops/ops.h"
 
@@ -306,7 +307,14 @@ const Family rows[] = {{.name = "conv",
                         .emit = emit,
                         .strided_results = true,
                         .takes_groups = true,
-                        .variants = contraction_variants}};
+                        .variants = contraction_variants},
+                       {.name = "depthwise_product",
+                        .refuse = refuse_depthwise_product,
+                        .layout = depthwise_product_layout,
+                        .tactics = depthwise_product_tactics,
+                        .emit = emit_depthwise_product,
+                        .strided_results = true,
+                        .takes_groups = true}};
 
 } // namespace
 
