@@ -354,7 +354,7 @@ Emitted emit_depthwise_product(const Problem& p, const Tactic& tactic) {
         str("#define IN ", c_type(b.first.x.dtype), "\n#define MMA(c, a, b0, b1) ",
             b.first.x.dtype == DType::F16 ? "mma_f16" : "mma_bf16", "((float*)(c), a, b0, b1)\n",
             "#define BM ", t.bm, "\n#define BN ", t.bn, "\n#define KH ", b.first.window.kernel[1],
-            "\n#define KW ", b.first.window.kernel[2], "\n", text.defines, middle.defines);
+            "\n#define KW ", b.first.window.kernel[2], "\n#define EARLY 1\n", text.defines, middle.defines);
     l.program.body =
         str(device_file("contract"), text.functions, middle.function, text.store_tile());
     l.program.family = "depthwise_product";

@@ -7,7 +7,7 @@
 // A matrix instruction takes 16 rows: those of fewer positions are repeated.
 constexpr int threads = 128, warps_m = BM < 16 ? 1 : BM / 16, warps_n = 4 / warps_m;
 constexpr int WN = BN / warps_n;
-constexpr int taps = KH * KW;
+constexpr int taps = KH * KW, across = BN / VEC; // vectors of a row of the tile
 static_assert(WN % 16 == 0, "a warp reads 16 columns at once");
 
 struct Pair {
@@ -130,35 +130,76 @@ DEVICE void make_rows(const Kept& kept, const IN* x, const Pair& d) {
 
 struct Sums {
     ACC v[WN / 8][4];
-};
-
-DEVICE void multiply(Sums& sums, const Kept& kept, int m, int n, const Pair& d) {
-    int lane = threadIdx.x & 31;
-    u32 a =
-        smem_addr(kept.a) + ((m * 16 + (lane & 15)) * d.pitch + (lane >> 4) * 8) * (int)sizeof(IN);
-    u32 b = smem_addr(kept.b) +
-            ((n * WN + (lane & 7) + ((lane >> 4) << 3)) * d.pitch + ((lane >> 3) & 1) * 8) *
-                (int)sizeof(IN);
+    DEVICE Sums() {
 #pragma unroll
-    for (int j = 0; j < WN / 8; j++)
+        for (int j = 0; j < WN / 8; j++)
 #pragma unroll
-        for (int k = 0; k < 4; k++)
-            sums.v[j][k] = (ACC)0;
-#pragma unroll 2
-    for (int k = 0; k < d.eights / 2; k++) {
+            for (int k = 0; k < 4; k++)
+                v[j][k] = (ACC)0;
+    }
+    DEVICE void add_step(u32 a, u32 b, const Pair& d) {
         u32 left[4];
-        ldmatrix4(left, a + k * 32);
+        ldmatrix4(left, a);
 #pragma unroll
         for (int j = 0; j < WN / 16; j++) {
             u32 right[4];
-            ldmatrix4(right, b + j * 16 * d.pitch * (int)sizeof(IN) + k * 32);
-            MMA(sums.v[2 * j], left, right[0], right[1]);
-            MMA(sums.v[2 * j + 1], left, right[2], right[3]);
+            ldmatrix4(right, b + j * 16 * d.pitch * (int)sizeof(IN));
+            MMA(v[2 * j], left, right[0], right[1]);
+            MMA(v[2 * j + 1], left, right[2], right[3]);
         }
+    }
+};
+
+/// Two sets of sums, of every second step, where registers have room: a step need not wait for the
+/// one before.
+DEVICE void multiply(Sums& sums, const Kept& kept, int m, int n, const Pair& d) {
+    int lane = threadIdx.x & 31, steps = d.eights / 2;
+    u32 a = smem_addr(kept.a) +
+            ((m * 16 + (lane & 15)) % BM * d.pitch + (lane >> 4) * 8) * (int)sizeof(IN);
+    u32 b = smem_addr(kept.b) + ((n * WN + (lane & 7) + ((lane >> 4) << 3)) * d.pitch +
+                                 ((lane >> 3) & 1) * 8) *
+                                    (int)sizeof(IN);
+    if constexpr (WN <= 32) {
+        Sums odd;
+#pragma unroll 2
+        for (int k = 0; k + 1 < steps; k += 2) {
+            sums.add_step(a + k * 32, b + k * 32, d);
+            odd.add_step(a + k * 32 + 32, b + k * 32 + 32, d);
+        }
+        if (steps & 1)
+            sums.add_step(a + steps * 32 - 32, b + steps * 32 - 32, d);
+#pragma unroll
+        for (int j = 0; j < WN / 8; j++)
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                sums.v[j][k] += odd.v[j][k];
+    } else {
+#pragma unroll 2
+        for (int k = 0; k < steps; k++)
+            sums.add_step(a + k * 32, b + k * 32, d);
     }
 }
 
-KERNEL void __launch_bounds__(threads)
+/// A vector of results, and the epilogue's operands for it.
+struct End {
+    bool inside;
+    i64 at;
+    Extras extras;
+    DEVICE void read(int p, i64 m0, i64 n0, const Geometry& g EPI_PARAMS) {
+        i64 m = m0 + p / across, n = n0 + p % across * VEC;
+        inside = p < BM * across && m < g.m && n < g.n;
+        if (inside) {
+            Spot s;
+            s.batch(g, 0);
+            s.add_row(g, (u32)m);
+            s.add_column(g, (u32)n);
+            at = s.at[0];
+            read_extras(extras, s.at, g EPI_PASS);
+        }
+    }
+};
+
+KERNEL void __launch_bounds__(threads, 1)
     depthwise_product(const IN* __restrict__ x, const IN* __restrict__ depthwise,
                       const IN* __restrict__ pointwise, OUT* __restrict__ out,
                       const __grid_constant__ Pair d MIDDLE_PARAMS,
@@ -175,6 +216,8 @@ KERNEL void __launch_bounds__(threads)
     cp_async_wait<0>();
     if (d.constant)
         grid_wait();
+    End end; // read before it is used: a bias may lie in DRAM alone
+    end.read((int)threadIdx.x, m0, n0, g EPI_PASS);
     sync();
     make_rows(kept, x, d);
     sync();
@@ -195,6 +238,14 @@ KERNEL void __launch_bounds__(threads)
     }
     sync();
     FromTile fetch = {staged};
-    RowsFrom rows = {m0, g.m};
-    store_tile(fetch, rows, threadIdx.x, threads, 0, BM, 0, n0, g, out EPI_PASS);
+#pragma unroll 1
+    for (int p = (int)threadIdx.x; p < BM * across; p += threads) {
+        if (p != (int)threadIdx.x)
+            end.read(p, m0, n0, g EPI_PASS);
+        if (end.inside) {
+            ACC v[VEC];
+            fetch(v, p / across, p % across * VEC);
+            deliver(v, end.extras, end.at, g, out EPI_PASS);
+        }
+    }
 }
