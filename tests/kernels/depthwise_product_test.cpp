@@ -104,12 +104,7 @@ TEST(DepthwiseProduct, WindowsAndSteps) {
         EXPECT_EQ(expect_family(pair_graph(c), o).tactic, o.tactic);
         ++o.seed;
     };
-    runs({.first = {.x = "bf16[1,16,12,7]",
-                    .w = "bf16[16,1,5,5]",
-                    .strides = {2, 2},
-                    .low = {2, 2},
-                    .high = {2, 2},
-                    .groups = 16},
+    runs({.first = {.x = "bf16[1,16,12,7]", .w = "bf16[16,1,3,3]", .strides = {2, 2}, .groups = 16},
           .results = 33});
     runs({.first = {.x = "f16[3,32,9,8]",
                     .w = "f16[32,1,3,2]",
@@ -125,9 +120,9 @@ TEST(DepthwiseProduct, WindowsAndSteps) {
          .results = 7,
          .residual = false});
     runs({.first = {.x = "f16[1,40,3,50]",
-                    .w = "f16[40,1,7,7]",
-                    .low = {3, 3},
-                    .high = {3, 3},
+                    .w = "f16[40,1,1,9]",
+                    .low = {0, 4},
+                    .high = {0, 4},
                     .groups = 40},
           .results = 200,
           .constants = true});
@@ -167,8 +162,12 @@ TEST(DepthwiseProduct, TakesWhatFits) {
     EXPECT_TRUE(refuses(other, "no depthwise convolution of whole vectors of channels"));
     other.first = {.x = "f32[1,24,9,9]", .w = "f32[24,1,3,3]", .groups = 24};
     EXPECT_TRUE(refuses(other, "no pictures of 16-bit floats"));
-    other.first = {.x = "f16[1,512,9,9]", .w = "f16[512,1,5,5]", .groups = 512};
+    other.first = {.x = "f16[1,24,9,9]", .w = "f16[24,1,5,5]", .groups = 24};
     EXPECT_TRUE(refuses(other, "a large window"));
+    other.first = {.x = "f16[8,24,40,40]", .w = "f16[24,1,3,3]", .groups = 24};
+    EXPECT_TRUE(refuses(other, "many elements between the convolutions"));
+    other.first = {.x = "f16[n,24,40,40]", .w = "f16[24,1,3,3]", .groups = 24};
+    EXPECT_EQ(refusal(pair_graph(other), "depthwise_product"), std::nullopt);
 }
 
 /// Through the backend: both become one launch where the first has no other reader.

@@ -20,9 +20,12 @@ constexpr int64_t vector = 8; // channels of an aligned access
 constexpr int threads = 128;
 /// More results are made of several blocks, each of which makes the channels anew.
 constexpr int64_t most_results = 320;
-/// Weights of the windows that lie in shared memory, and channels.
-constexpr int64_t most_weights = 6400;
+/// Windows whose elements a thread has on the way at once, and channels in shared memory.
+constexpr int64_t most_taps = 9;
 constexpr int64_t most_channels = 512;
+/// Elements between the convolutions, the images of a batch of unknown size counted once. Where
+/// there are more, two launches are as fast or faster: both fill the GPU.
+constexpr int64_t most_elements = int64_t{1} << 18;
 /// That the map between reads, by channel.
 constexpr size_t most_operands = 4;
 
@@ -100,8 +103,15 @@ std::optional<std::string> refuse_first(const Group& group, size_t second) {
     }
     std::optional<int64_t> height = w[2].as_const();
     std::optional<int64_t> width = w[3].as_const();
-    if (!height || !width || *height * *width * groups > most_weights || *width > 7) {
+    if (!height || !width || *height * *width > most_taps) {
         return "a large window";
+    }
+    int64_t elements = 1;
+    for (const Dim& d : g.type(n.outputs[0]).dims) {
+        elements *= std::min(d.as_const().value_or(1), most_elements);
+        if (elements > most_elements) {
+            return "many elements between the convolutions";
+        }
     }
     Value made = n.outputs[0];
     if (second == 2) {
@@ -234,23 +244,26 @@ double cost_us(const Both& b, const DepthwiseProduct& t, const Arch& arch) {
                                           static_cast<double>(arch.shared_per_sm) /
                                               static_cast<double>(shared_bytes(b, t) + 1024)));
     // Instructions of a thread: windows, the map behind them, products, the end.
-    double rows = std::ceil(static_cast<double>(t.bm * eights_of(b)) / threads);
+    double share = static_cast<double>(t.bm * eights_of(b)) / threads; // of a thread, in windows
+    double rows = std::ceil(share);
     double middle = 30.0 * static_cast<double>(b.first.taps()) + 60 +
                     8 * static_cast<double>(b.first.epilogue.body.code.size());
     double products = steps * (8 + t.bm * t.bn / 512.0 * 3);
     double end =
         60 + t.bm * t.bn / 128.0 * (4 + static_cast<double>(b.second.epilogue.body.code.size()));
     double loads = static_cast<double>(t.bn * eights_of(b)) / threads * 12;
-    double instructions = 200 + rows * middle + products + end + loads;
+    double others = 200 + products + end + loads;
     constexpr double wait_clocks = 1500; // for arguments, weights and the first windows
     double rounds = std::ceil(on_sm / std::max(1.0, resident));
-    double chain = rounds * (wait_clocks + 350 * (rows - 1) + 1.5 * instructions);
-    double issue = on_sm * instructions * 1.3; // four warps on four schedulers
+    double chain = rounds * (wait_clocks + 350 * (rows - 1) + 1.5 * (others + rows * middle));
+    double issue = on_sm * (others + share * middle) * 1.3; // four warps on four schedulers
+    constexpr double begin_clocks = 500;                    // later blocks of an SM start later
+    double begins = begin_clocks * (std::min({on_sm, std::max(1.0, resident), 4.0}) - 1);
     auto bytes = [](const Operand& o) {
         return static_cast<double>(o.view.count()) * bit_width(o.dtype) / 8;
     };
     double dram = (bytes(b.first.x) + bytes(b.second.out)) / (arch.dram_gbs * 0.8e3);
-    double clocks = std::max(chain, issue) + 0.3 * issue;
+    double clocks = std::max(chain, issue) + 0.3 * issue + begins;
     return 0.7 + std::max(clocks / (arch.clock_ghz * 1e3), dram + 0.5);
 }
 
@@ -354,7 +367,8 @@ Emitted emit_depthwise_product(const Problem& p, const Tactic& tactic) {
         str("#define IN ", c_type(b.first.x.dtype), "\n#define MMA(c, a, b0, b1) ",
             b.first.x.dtype == DType::F16 ? "mma_f16" : "mma_bf16", "((float*)(c), a, b0, b1)\n",
             "#define BM ", t.bm, "\n#define BN ", t.bn, "\n#define KH ", b.first.window.kernel[1],
-            "\n#define KW ", b.first.window.kernel[2], "\n#define EARLY 1\n", text.defines, middle.defines);
+            "\n#define KW ", b.first.window.kernel[2], "\n#define EARLY 1\n", text.defines,
+            middle.defines);
     l.program.body =
         str(device_file("contract"), text.functions, middle.function, text.store_tile());
     l.program.family = "depthwise_product";
