@@ -72,6 +72,21 @@ TEST(ConvHalo, SlabsAndPanelsThatAreNotFull) {
     expect_tiles(with_residual(c), "128", {.orders = channels_last});
 }
 
+TEST(ConvHalo, FewColumns) {
+    // 32 results, and 24, have tiles of half a panel; a residual, a slot or more, two slabs.
+    ConvCase c{.x = "f16[2,128,11,9]", .w = "f16[32,128,3,3]"};
+    FamilyOptions options;
+    options.orders = channels_last;
+    EXPECT_TRUE(contains(expect_tiles(with_residual(c), "32", options), "#define BN 32"));
+    c = {.x = "bf16[9,40,16,8]", .w = "bf16[24,40,3,3]"};
+    expect_tiles(with_residual(c), "32", options);
+    options.seed = 4;
+    expect_tiles(conv_graph(c), "32", options);
+    std::vector<std::string> names =
+        tactic_names(conv_graph({.x = "f16[1,64,9,9]", .w = "f16[40,64,3,3]"}), {});
+    EXPECT_EQ(std::count(names.begin(), names.end(), "conv_halo_square_32"), 0);
+}
+
 TEST(ConvHalo, WindowsOfOneRow) {
     ConvCase c{.x = "f16[2,40,9,12]", .w = "f16[24,40,1,5]", .low = {0, 2}, .high = {0, 2}};
     expect_tiles(conv_graph(c), "64");

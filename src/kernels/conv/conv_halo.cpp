@@ -19,6 +19,7 @@ constexpr std::string_view strip_name = "strip";
 constexpr int64_t side = 8; // of a square
 constexpr int64_t tile_rows = 64;
 constexpr int64_t line = 128;
+constexpr int64_t panel = 64; // columns that TMA stores at once
 constexpr int64_t least_slots = 2;
 constexpr int64_t most_slots = 8;
 
@@ -39,7 +40,7 @@ struct Halo {
     int64_t groups = 2, slots = 0;
 
     int64_t slot_bytes() const { return slabs * slab_bytes; }
-    int64_t panel_bytes() const { return groups * tile_rows * columns * 2; }
+    int64_t panel_bytes() const { return groups * tile_rows * round_up(columns, panel) * 2; }
     int64_t bars(int64_t n) const { return 8 * (1 + 2 * n + 5 * groups); }
     int64_t shared(int64_t n) const {
         return weight_bytes + n * slot_bytes() + panel_bytes() + bars(n);
@@ -77,7 +78,7 @@ Halo halo_of(const ConvShape& s, const ConvHalo& parameters, const Arch& arch) {
     int64_t lines = std::max(h.width * h.height, tile_rows + below * h.width + beside);
     h.slab_bytes = round_up(lines * line, 1024);
     h.weight_bytes = s.taps() * h.slabs * h.columns * line;
-    h.groups = h.columns == 64 ? 3 : 2;
+    h.groups = h.columns <= panel ? 3 : 2;
     h.slots = slots_of(h, arch);
     if (h.slots < least_slots) {
         h.groups = 2;
@@ -113,15 +114,18 @@ bool fits(const Halo& h, const Arch& arch) {
 double halo_us(const ConvShape& s, const Halo& h, const Contraction& c, const Arch& arch) {
     constexpr double launch = 0.7;
     constexpr double l2_bytes_per_clock = 40; // of an SM, in boxes of few lines
-    constexpr double product_clocks = 40;     // of 64 x 64 x 16; 32 by the tensor cores alone
+    // Of 64 x 64 x 16, where the tensor cores alone take 32, and of 64 x 32 x 16.
+    double product_clocks = h.columns < panel ? 26 : 40 * static_cast<double>(h.columns) / panel;
     double clock = arch.clock_ghz * 1e3;
     auto each = static_cast<double>(div_up(h.tiles, h.blocks(arch) / h.column_tiles));
-    double products = static_cast<double>(s.taps() * h.slabs * 4) * product_clocks *
-                      static_cast<double>(h.columns) / 64;
+    double products = static_cast<double>(s.taps() * h.slabs * 4) * product_clocks;
     double end = static_cast<double>(h.columns) / 2 * (8.0 + value_instructions(c.epilogue)) * 4;
     double loads = static_cast<double>(h.slot_bytes()) / l2_bytes_per_clock;
-    // The first tile waits for all weights; warpgroups that store leave the tensor cores to others.
-    double start = static_cast<double>(h.weight_bytes) / l2_bytes_per_clock + 1500;
+    // The first tile waits for all weights, which come before the kernel's wait where they are
+    // constant; warpgroups that store leave the tensor cores to others.
+    double hidden = s.w_constant ? 2000 : 0;
+    double weights = static_cast<double>(h.weight_bytes) / l2_bytes_per_clock;
+    double start = std::max(weights - hidden, 0.0) + 1500;
     double tile = std::max({products, loads, (products + end) / static_cast<double>(h.groups)});
     double dram = bytes_moved(s) / (arch.dram_gbs * 0.8e3);
     return launch + std::max((start + each * tile + end + 800) / clock, start / clock + dram);
@@ -200,11 +204,12 @@ void add_halo_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& arc
     if (c.paired() || bit_width(s.out.dtype) != 16 || !can_store_by_tma(c, sizes_out(s))) {
         return;
     }
-    for (int columns : {64, 128}) {
+    for (int columns : {32, 64, 128}) {
         for (std::string_view tile : {square_name, strip_name}) {
             ConvHalo parameters{std::string(tile), columns};
             Halo h = halo_of(s, parameters, arch);
-            if ((columns == 64 || s.results > 64) && fits(h, arch)) {
+            bool fills = columns < panel ? s.results <= columns : s.results > columns - panel;
+            if (fills && fits(h, arch)) {
                 out.push_back(make_tactic(parameters, halo_us(s, h, c, arch)));
             }
         }

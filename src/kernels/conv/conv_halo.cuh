@@ -10,7 +10,7 @@
 // together with those of their padding: the products of these are not stored.
 //
 // NC warpgroups have tiles in turn: one multiplies while others store, through panels of 64
-// columns. A panel is a warp's, two rows of a square, or with STRIP a warpgroup's. With FULL an
+// columns, of which 32 stay empty where the convolution has no more (BN 32). A panel is a warp's, two rows of a square, or with STRIP a warpgroup's. With FULL an
 // operand of the epilogue has the shape of the result: TMA loads it into the panel beside the
 // multiplication.
 // Traffic: the input once and its halos from L2, the weights once for each block, the result once.
@@ -22,7 +22,7 @@ struct Halo {
     i32 slabs, slab_bytes, panel_lines, results;          // of channels; ...; of all tiles
     i32 slot_at, panel_at, bar_at, w_constant, backwards; // in shared memory; ...
 };
-constexpr int panels = BN / 64, panel_bytes = STRIP ? 64 * 128 : 16 * 128;
+constexpr int panels = (BN + 63) / 64, panel_bytes = STRIP ? 64 * 128 : 16 * 128;
 
 /// Where a tile begins.
 struct Corner {
