@@ -22,7 +22,7 @@ namespace ingot::test {
 namespace {
 
 /// Plans all segments, each fresh size being `n`.
-void plan_all(Planned& p, Symbols symbols, int64_t n) {
+void plan_all(Planned& p, const Symbols& symbols, int64_t n) {
     p.plan(symbols);
     for (int segment = 1; segment < p.program().segments; ++segment) {
         Symbols found;
