@@ -140,7 +140,7 @@ int64_t truncate(double v) {
 } // namespace
 
 double Tensor::get_f64(int64_t i) const {
-    const std::byte* p = bytes_.data();
+    const std::byte* p = bytes().data();
     switch (dtype_) {
     case DType::F64:
         return load<double>(p, i);
@@ -164,7 +164,7 @@ double Tensor::get_f64(int64_t i) const {
 }
 
 int64_t Tensor::get_i64(int64_t i) const {
-    const std::byte* p = bytes_.data();
+    const std::byte* p = bytes().data();
     switch (dtype_) {
     case DType::Bool:
         return load<uint8_t>(p, i) != 0 ? 1 : 0;
@@ -253,16 +253,17 @@ Tensor Tensor::reshaped(Shape shape) const {
 
 Tensor Tensor::clone() const {
     Tensor t = empty(dtype_, shape_);
-    if (!bytes_.empty()) {
-        std::memcpy(t.mutable_, bytes_.data(), bytes_.size());
+    std::span<const std::byte> from = bytes();
+    if (!from.empty()) {
+        std::memcpy(t.mutable_, from.data(), from.size());
     }
     return t;
 }
 
 bool Tensor::operator==(const Tensor& o) const {
     return dtype_ == o.dtype_ && count_ == o.count_ && shape_ == o.shape_ &&
-           (bytes_.data() == o.bytes_.data() || bytes_.empty() ||
-            std::memcmp(bytes_.data(), o.bytes_.data(), bytes_.size()) == 0);
+           (identity() == o.identity() || byte_count() == 0 ||
+            std::memcmp(bytes().data(), o.bytes().data(), byte_count()) == 0);
 }
 
 Tensor unpacked(const Tensor& t) {

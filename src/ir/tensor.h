@@ -1,19 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor: a dense row-major array on the host, owned or mapped.
+// Tensor: a dense row-major array on the host: owned, mapped, or made when somebody needs it.
 #pragma once
 
 #include "base/dtype.h"
 #include "ir/type.h"
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace ingot {
 
+class LazyBytes;
+class Tensor;
+class ThreadPool;
+struct JoinedTensors;
+
+/// Computes a tensor, by loops of that pool.
+using MakeTensor = std::function<Tensor(ThreadPool& pool)>;
+
 /// Value semantics with shared storage: copies refer to the same bytes. Elements are row major; the
-/// packed types hold two elements a byte, low nibble first. Bytes of mapped tensors are read-only.
-/// Immutable use is thread safe.
+/// packed types hold two elements a byte, low nibble first. Bytes of mapped and of lazy tensors are
+/// read-only. Immutable use is thread safe.
+///
+/// The bytes of a lazy tensor are made by the first call that reads them, which takes the time and
+/// throws the errors of that work, and others wait for it: no loop of a thread pool makes them.
 class Tensor {
 public:
     Tensor() = default;
@@ -26,6 +39,12 @@ public:
     /// The same over writable memory.
     static Tensor wrap_mutable(DType dtype, Shape shape, std::span<std::byte> bytes,
                                std::shared_ptr<void> owner);
+    /// A lazy tensor of the bytes that `make` gives, which is called at most once with success, on
+    /// the thread that needs them.
+    static Tensor lazy(DType dtype, Shape shape, MakeTensor make);
+    /// A lazy tensor of parts of one type that are joined along an axis, with equal sizes along the
+    /// others. A row of a part has whole bytes. read() gathers its bytes without making them.
+    static Tensor joined(std::vector<Tensor> parts, int64_t axis);
     template <class T>
     static Tensor of(DType dtype, Shape shape, std::span<const T> values) {
         Tensor t = empty(dtype, std::move(shape));
@@ -47,13 +66,27 @@ public:
     int rank() const { return static_cast<int>(shape_.size()); }
     int64_t count() const { return count_; }
     Type type() const { return {dtype_, to_dims(shape_)}; }
-    std::span<const std::byte> bytes() const { return bytes_; }
+    std::span<const std::byte> bytes() const { return lazy_ == nullptr ? bytes_ : make_bytes(); }
+    /// The same; lazy ones are made by loops of that pool.
+    std::span<const std::byte> bytes(ThreadPool& pool) const;
+    /// Writes the bytes from `offset` on.
+    void read(size_t offset, std::span<std::byte> to, ThreadPool& pool) const;
+    bool is_lazy() const { return lazy_ != nullptr; }
+    /// Whether there are bytes. The calls that follow make none.
+    bool is_made() const;
+    /// The size of bytes().
+    size_t byte_count() const;
+    /// Equal for tensors that share storage.
+    const void* identity() const;
+    /// The parts of a joined tensor that is not made; else null.
+    const JoinedTensors* unjoined() const;
     bool writable() const { return mutable_ != nullptr; }
     /// Only for owned or wrap_mutable storage.
     std::span<std::byte> mutable_bytes();
     template <class T>
     std::span<const T> as() const {
-        return {reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T)};
+        std::span<const std::byte> b = bytes();
+        return {reinterpret_cast<const T*>(b.data()), b.size() / sizeof(T)};
     }
     template <class T>
     std::span<T> as_mutable() {
@@ -76,9 +109,12 @@ public:
     bool defined() const { return count_ >= 0; }
 
 private:
+    std::span<const std::byte> make_bytes() const;
+
     DType dtype_ = DType::F32;
     Shape shape_;
     int64_t count_ = -1;
+    const LazyBytes* lazy_ = nullptr; // which owner_ holds
     std::span<const std::byte> bytes_;
     std::byte* mutable_ = nullptr;
     std::shared_ptr<const void> owner_;

@@ -47,7 +47,8 @@ const OpDef constant_def = primitive<Constant>(
     },
     [](const Constant& a, EvalArgs& e) { e.out[0] = a.value; },
     [](const Constant& a, std::span<const HostRef>, std::span<const Type>) -> std::vector<HostRef> {
-        if (a.value.count() > 1024 || (a.value.rank() > 1 && is_float(a.value.dtype()))) {
+        if (a.value.is_lazy() || a.value.count() > 1024 ||
+            (a.value.rank() > 1 && is_float(a.value.dtype()))) {
             return {};
         }
         auto r = std::make_shared<HostValue>();
