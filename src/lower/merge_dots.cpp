@@ -2,7 +2,6 @@
 // merge_dots: matrix products of one operand with several constants (query, key and value; gate and
 // up), quantised ones too, become one product with the constants concatenated; its parts are
 // slices. Equal maps behind the products, such as scales and biases, are merged too.
-#include "base/thread_pool.h"
 #include "ir/rewrite.h"
 #include "lower/lowering.h"
 #include "ops/ops.h"
@@ -86,41 +85,7 @@ int64_t free_axis(const Graph& g, const Node& n) {
     return plain ? 1 - d.b_contract[0] : -1;
 }
 
-constexpr size_t piece_bytes = 64 << 10; // that a thread copies at a time
 constexpr size_t most_levels = 16;
-
-/// Tensors of rank 1 or 2 joined along an axis.
-Tensor joined(const std::vector<const Tensor*>& parts, int64_t axis) {
-    Shape shape = parts[0]->shape();
-    shape[static_cast<size_t>(axis)] = 0;
-    for (const Tensor* p : parts) {
-        shape[static_cast<size_t>(axis)] += size_at(*p, axis);
-    }
-    Tensor out = Tensor::empty(parts[0]->dtype(), shape);
-    size_t width = byte_size(out.dtype(), 1);
-    int64_t rows = axis == 0 ? 1 : shape[0];
-    size_t out_row = out.bytes().size() / static_cast<size_t>(std::max<int64_t>(rows, 1));
-    std::byte* to = out.mutable_bytes().data();
-    size_t at = 0;
-    for (const Tensor* p : parts) {
-        const std::byte* from = p->bytes().data();
-        size_t row = p->bytes().size() / static_cast<size_t>(std::max<int64_t>(rows, 1));
-        // In pieces of a row: new memory and a file's pages come by as many threads as copy.
-        auto pieces = static_cast<int64_t>((row + piece_bytes - 1) / piece_bytes);
-        auto grain = static_cast<int64_t>(piece_bytes / std::clamp<size_t>(row, 1, piece_bytes));
-        ThreadPool::shared().parallel_for(rows * pieces, grain, [&](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i) {
-                auto r = static_cast<size_t>(i / pieces);
-                size_t first = static_cast<size_t>(i % pieces) * piece_bytes;
-                std::memcpy(to + r * out_row + at + first, from + r * row + first,
-                            std::min(piece_bytes, row - first));
-            }
-        });
-        at += row;
-    }
-    CHECK(at == out_row && width > 0, "the parts do not fill the joined constant");
-    return out;
-}
 
 /// A vector of one number.
 Tensor repeated(const Tensor& one, int64_t count) {
@@ -273,14 +238,14 @@ private:
     void merge(Rewriter& r, const Family& f, Value x) {
         Graph& out = r.out();
         int64_t axis = free_axis(g_, *f.dots[0]);
-        std::vector<const Tensor*> weights;
+        std::vector<Tensor> weights;
         std::string origin;
         for (const Node* d : f.dots) {
-            weights.push_back(g_.constant(d->inputs[1]));
+            weights.push_back(*g_.constant(d->inputs[1]));
             origin += (origin.empty() ? "" : " + ") + d->name;
         }
         out.set_origin(origin);
-        Value w = ops::constant(out, joined(weights, axis));
+        Value w = ops::constant(out, Tensor::joined(weights, axis));
         Values operands = {x, w};
         for (size_t i = 2; i < f.dots[0]->inputs.size(); ++i) {
             bool one = zero_for_all(g_, *f.dots[0], i) != nullptr;
@@ -299,12 +264,12 @@ private:
     }
 
     /// The parts of `whole` as results of the nodes; those that later maps alone read are dead.
-    void slice_results(Graph& out, const Level& nodes, const std::vector<const Tensor*>& weights,
+    void slice_results(Graph& out, const Level& nodes, const std::vector<Tensor>& weights,
                        int64_t axis, Value whole) {
         auto last = static_cast<int64_t>(out.type(whole).rank()) - 1;
         int64_t start = 0;
         for (size_t i = 0; i < nodes.size(); ++i) {
-            int64_t size = size_at(*weights[i], axis);
+            int64_t size = size_at(weights[i], axis);
             out.set_origin(nodes[i]->name);
             results_[nodes[i]] = ops::slice(out, whole, last, start, size);
             start += size;
@@ -325,12 +290,8 @@ private:
         for (const Node* d : f.dots) {
             own.push_back(parameter(d->inputs[input], exchanged));
         }
-        std::vector<const Tensor*> parts;
-        for (const Tensor& t : own) {
-            parts.push_back(&t);
-        }
         int64_t along = own[0].rank() == 1 ? 0 : exchanged ? 1 - axis : axis;
-        Value all = ops::constant(out, joined(parts, along));
+        Value all = ops::constant(out, Tensor::joined(std::move(own), along));
         return exchanged ? ops::permute(out, all, {1, 0}) : all;
     }
 
@@ -355,15 +316,13 @@ private:
         if (same) {
             return own[0];
         }
-        std::vector<const Tensor*> parts;
         for (size_t k = 0; k < own.size(); ++k) {
             if (own[k].count() == 1) {
                 Dim columns = g_.type(level[k]->outputs[0]).dims.back();
                 own[k] = repeated(own[k], columns.value());
             }
-            parts.push_back(&own[k]);
         }
-        return joined(parts, 0);
+        return Tensor::joined(std::move(own), 0);
     }
 
     /// The maps of `level` as one of `whole`, which stands for `replaced` in the first.

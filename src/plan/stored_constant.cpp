@@ -2,10 +2,9 @@
 #include "plan/stored_constant.h"
 
 #include "base/error.h"
-#include "plan/copy.h"
+#include "plan/gather.h"
 
 #include <algorithm>
-#include <cstring>
 #include <tuple>
 
 namespace ingot::plan {
@@ -38,25 +37,23 @@ struct StoredConstant::Gather {
     auto key() const { return std::tie(width, bytes, offset, sizes, strides); }
 
     /// Copies `count` whole parts of an axis, from the part at this offset of the source on.
-    void copy(const std::byte* source, int64_t from, size_t axis, int64_t count, std::byte*& to,
+    void copy(const Tensor& source, int64_t from, size_t axis, int64_t count, std::byte*& to,
               ThreadPool& pool) const;
     /// Copies elements [begin, end) of the array at this offset that the axes from `axis` on make.
-    void copy_range(const std::byte* source, int64_t from, size_t axis, int64_t begin, int64_t end,
+    void copy_range(const Tensor& source, int64_t from, size_t axis, int64_t begin, int64_t end,
                     std::byte*& to, ThreadPool& pool) const;
 };
 
-void StoredConstant::Gather::copy(const std::byte* source, int64_t from, size_t axis, int64_t count,
+void StoredConstant::Gather::copy(const Tensor& source, int64_t from, size_t axis, int64_t count,
                                   std::byte*& to, ThreadPool& pool) const {
     auto first = static_cast<std::ptrdiff_t>(axis);
-    Operand part{unit, 0, {{sizes.begin() + first, sizes.end()}, {}, from}};
-    part.view.strides.assign(strides.begin() + first, strides.end());
-    part.view.shape.front() = count;
-    Operand dense_part{unit, 1, dense(part.view.shape)};
-    copy_elements(part, source, dense_part, to, pool);
-    to += part.view.count() * width;
+    View part{{sizes.begin() + first, sizes.end()}, {strides.begin() + first, strides.end()}, from};
+    part.shape.front() = count;
+    gather(source, unit, part, to, pool);
+    to += part.count() * width;
 }
 
-void StoredConstant::Gather::copy_range(const std::byte* source, int64_t from, size_t axis,
+void StoredConstant::Gather::copy_range(const Tensor& source, int64_t from, size_t axis,
                                         int64_t begin, int64_t end, std::byte*& to,
                                         ThreadPool& pool) const {
     int64_t below = count_below(axis);
@@ -118,7 +115,7 @@ const Shape& StoredConstant::shape() const {
 }
 
 size_t StoredConstant::size() const {
-    return gather_ == nullptr ? source_.bytes().size() : static_cast<size_t>(gather_->bytes);
+    return gather_ == nullptr ? source_.byte_count() : static_cast<size_t>(gather_->bytes);
 }
 
 const Operand& StoredConstant::view() const {
@@ -138,7 +135,7 @@ void StoredConstant::read(size_t offset, std::span<std::byte> to, ThreadPool& po
         return;
     }
     if (gather_ == nullptr) {
-        std::memcpy(to.data(), source_.bytes().data() + offset, to.size());
+        source_.read(offset, to, pool);
         return;
     }
     const Gather& g = *gather_;
@@ -146,8 +143,13 @@ void StoredConstant::read(size_t offset, std::span<std::byte> to, ThreadPool& po
     CHECK(offset % width == 0 && to.size() % width == 0, "part of an element of ", width, " bytes");
     auto begin = static_cast<int64_t>(offset / width);
     std::byte* next = to.data();
-    g.copy_range(source_.bytes().data(), g.offset, 0, begin,
-                 begin + static_cast<int64_t>(to.size() / width), next, pool);
+    g.copy_range(source_, g.offset, 0, begin, begin + static_cast<int64_t>(to.size() / width), next,
+                 pool);
+}
+
+const std::byte* StoredConstant::in_place(ThreadPool& pool) const {
+    bool is_read = gather_ != nullptr || source_.unjoined() != nullptr;
+    return is_read ? nullptr : source_.bytes(pool).data();
 }
 
 size_t StoredConstant::part_bytes(size_t most) const {
@@ -184,14 +186,14 @@ int64_t StoredConstant::source_index(int64_t element) const {
 }
 
 std::strong_ordering operator<=>(const StoredConstant& a, const StoredConstant& b) {
-    std::span<const std::byte> x = a.source_.bytes();
-    std::span<const std::byte> y = b.source_.bytes();
-    auto place = std::compare_three_way()(x.data(), y.data());
+    const Tensor& x = a.source_;
+    const Tensor& y = b.source_;
+    auto place = std::compare_three_way()(x.identity(), y.identity());
     if (place != std::strong_ordering::equal) {
         return place;
     }
-    if (x.size() != y.size()) {
-        return x.size() <=> y.size();
+    if (x.byte_count() != y.byte_count()) {
+        return x.byte_count() <=> y.byte_count();
     }
     if (a.gather_ == nullptr || b.gather_ == nullptr || a.gather_ == b.gather_) {
         return a.is_gathered() <=> b.is_gathered();

@@ -31,6 +31,8 @@ public:
 
     /// Writes a part of the contents, which begins at that byte. It has whole elements.
     void read(size_t offset, std::span<std::byte> to, ThreadPool& pool) const;
+    /// The contents where they lie in memory as they are; null: read() gathers them.
+    const std::byte* in_place(ThreadPool& pool) const;
     /// The size, at most `most` (which is at least 4096), of parts that are read fast.
     size_t part_bytes(size_t most) const;
     /// Where an element of the contents lies in the source, in elements of dtype(), which has whole

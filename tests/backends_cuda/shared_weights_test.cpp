@@ -48,6 +48,12 @@ Constants constants_of(uint64_t seed) {
         Tensor::wrap(DType::F16, {2001, 1053}, bytes.bytes(), std::make_shared<Tensor>(bytes));
     plan::Operand whole{DType::F16, 0, plan::dense(matrix.shape())};
     all.emplace_back(matrix, whole, plan::Order{1, 0});
+    Tensor parts[] = {copy_of_random(3001, ++seed), copy_of_random(2 << 20, ++seed)};
+    all.emplace_back(Tensor::joined({parts[0], parts[1]}, 0));
+    all.emplace_back(Tensor::lazy(DType::U8, {70001}, [part = parts[1]](ThreadPool&) {
+        return Tensor::wrap(DType::U8, {70001}, part.bytes().first(70001),
+                            std::make_shared<Tensor>(part));
+    }));
     return all;
 }
 

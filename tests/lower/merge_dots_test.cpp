@@ -74,6 +74,7 @@ TEST(MergeDots, LargeConstantsAreJoinedElementByElement) {
         auto dot = std::find_if(merged.nodes().begin(), merged.nodes().end(),
                                 [](const Node& n) { return n.is(dot_def); });
         const Tensor& all = *merged.constant(dot->inputs[1]);
+        EXPECT_FALSE(all.is_made());
         ASSERT_EQ(all.shape(), axis == 0 ? (Shape{columns, 3}) : (Shape{3, columns}));
         int64_t start = 0;
         for (const Tensor& p : parts) {

@@ -79,11 +79,37 @@ void expect_part(const StoredConstant& c, std::span<const std::byte> all, size_t
     ASSERT_EQ(std::memcmp(memory.data() + edge, all.data() + at, bytes), 0) << at << ' ' << bytes;
 }
 
-/// Parts of any place and size, those that a copy takes, and the whole.
-void expect_parts(const Tensor& source, const Operand& view, const Order& order, Random& random) {
+/// The same tensor, joined of random parts by a random axis, of which some are joined again.
+Tensor cut_and_joined(const Tensor& t, Random& random, int depth = 2) {
+    if (t.rank() == 0 || t.count() == 0 || is_packed(t.dtype())) {
+        return t;
+    }
+    auto axis = static_cast<size_t>(pick(random, 0, t.rank() - 1));
+    std::vector<Tensor> parts;
+    PackCache packs;
+    for (int64_t at = 0, all = t.shape()[axis]; at < all;) {
+        Shape starts(t.shape().size(), 0);
+        Shape sizes = t.shape();
+        starts[axis] = at;
+        sizes[axis] = pick(random, 1, all - at);
+        View part = sliced(dense(t.shape()), starts, sizes, Shape(sizes.size(), 1));
+        Tensor copy =
+            packed_constant(packs, {t.dtype(), 0, part}, t.bytes().data(), row_major(t.rank()));
+        parts.push_back(
+            depth > 1 && pick(random, 0, 2) == 0 ? cut_and_joined(copy, random, depth - 1) : copy);
+        at += sizes[axis];
+    }
+    return Tensor::joined(std::move(parts), static_cast<int64_t>(axis));
+}
+
+/// Parts of any place and size, those that a copy takes, and the whole; of the source, or of one
+/// like it that is joined and not made.
+void expect_parts(const Tensor& source, const Operand& view, const Order& order, Random& random,
+                  bool joined = false) {
     PackCache packs;
     Tensor packed = packed_constant(packs, view, source.bytes().data(), order);
-    StoredConstant c(source, view, order);
+    Tensor whole = joined ? cut_and_joined(source, random) : source;
+    StoredConstant c(whole, view, order);
     SCOPED_TRACE(str(view.dtype, view.view.shape, " strides ", view.view.strides, " offset ",
                      view.view.offset, " as ", order));
     ASSERT_EQ(c.size(), packed.bytes().size());
@@ -106,6 +132,7 @@ void expect_parts(const Tensor& source, const Operand& view, const Order& order,
             expect_part(c, packed.bytes(), at, std::min(part, c.size() - at));
         }
     }
+    EXPECT_EQ(whole.is_made(), !joined || source.rank() == 0);
     for (int i = 0; i < 8 && count > 0 && !is_packed(view.dtype); ++i) {
         int64_t e = pick(random, 0, count - 1);
         const std::byte* from =
@@ -122,6 +149,7 @@ TEST(StoredConstant, PartsOfTransposedMatrices) {
             for (int64_t columns : {1, 9, 64, 96, 129, 257}) {
                 Tensor t = random_tensor(type, {rows, columns}, 2);
                 expect_parts(t, {type, 0, dense(t.shape())}, {1, 0}, random);
+                expect_parts(t, {type, 0, dense(t.shape())}, {1, 0}, random, true);
             }
         }
     }
@@ -134,6 +162,7 @@ TEST(StoredConstant, PartsOfFilters) {
                                Shape{3, 128, 2, 2}, Shape{1, 130, 3, 1}}) {
             Tensor t = random_tensor(type, s, 4);
             expect_parts(t, {type, 0, dense(s)}, channels_last(4), random);
+            expect_parts(t, {type, 0, dense(s)}, channels_last(4), random, true);
         }
     }
 }
@@ -148,7 +177,9 @@ TEST(StoredConstant, PartsOfAnyView) {
         }
         Tensor t = random_tensor(type, shape, static_cast<uint64_t>(i));
         Operand view{type, 0, random_view(shape, random)};
-        expect_parts(t, view, random_order(view.view.shape.size(), random), random);
+        Order order = random_order(view.view.shape.size(), random);
+        expect_parts(t, view, order, random);
+        expect_parts(t, view, order, random, true);
     }
 }
 

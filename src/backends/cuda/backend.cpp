@@ -55,8 +55,7 @@ bool is_dynamic(const std::vector<Profile>& profiles) {
 int64_t constant_bytes(const Graph& g) {
     int64_t bytes = 0;
     for (const Node& n : g.nodes()) {
-        bytes +=
-            n.is(constant_def) ? static_cast<int64_t>(n.as<Constant>().value.bytes().size()) : 0;
+        bytes += n.is(constant_def) ? static_cast<int64_t>(n.as<Constant>().value.byte_count()) : 0;
     }
     return bytes;
 }

@@ -330,11 +330,12 @@ void StreamedWeights::make_room(const Graph& g) {
     constexpr int64_t share = 8; // more kept constants would often save more than uploads beside
     int64_t all = 0;
     int64_t largest = 0;
-    std::set<const std::byte*> seen;
+    std::set<const void*> seen;
     visit_nodes(g, [&](const Graph&, const Node& n) {
-        auto b = n.is(constant_def) ? n.as<Constant>().value.bytes() : std::span<const std::byte>();
-        if (b.size() >= streamable_bytes && seen.insert(b.data()).second) {
-            auto bytes = static_cast<int64_t>(b.size());
+        const Tensor* t = n.is(constant_def) ? &n.as<Constant>().value : nullptr;
+        if (t != nullptr && t->byte_count() >= streamable_bytes &&
+            seen.insert(t->identity()).second) {
+            auto bytes = static_cast<int64_t>(t->byte_count());
             all += bytes;
             largest = bytes <= budget_ / share ? std::max(largest, bytes) : largest;
         }

@@ -233,8 +233,13 @@ static bool multiplies_by_dft_basis(const StepArgs& a) {
         if (c.is_gathered() && c.dtype() != DType::F32) {
             continue;
         }
-        const auto* values = reinterpret_cast<const float*>(c.source().bytes().data());
-        auto value = [&](int64_t at) { return values[c.source_index(v.offset + at)]; };
+        auto value = [&](int64_t at) {
+            float x = 0;
+            auto index = static_cast<size_t>(c.source_index(v.offset + at));
+            c.source().read(index * sizeof(x), std::as_writable_bytes(std::span(&x, 1)),
+                            ThreadPool::shared());
+            return x;
+        };
         if (is_dft_basis(value, v.shape, v.strides)) {
             return true;
         }

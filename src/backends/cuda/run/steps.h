@@ -11,7 +11,8 @@ namespace ingot::cuda {
 inline std::vector<const std::byte*> constant_marks(const StepArgs& a) {
     std::vector<const std::byte*> marks;
     for (const StoredConstant* c : a.constants) {
-        marks.push_back(c == nullptr ? nullptr : c->source().bytes().data());
+        const void* mark = c == nullptr ? nullptr : c->source().identity();
+        marks.push_back(static_cast<const std::byte*>(mark));
     }
     return marks;
 }

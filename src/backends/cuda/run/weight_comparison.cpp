@@ -61,15 +61,12 @@ void WeightComparison::compare(const Group& group, PieceThreads::Hand& hand) {
 bool WeightComparison::equals(const Piece& p, const std::byte* found,
                               std::vector<std::byte>& memory) {
     const plan::StoredConstant& constant = p.placed->constant;
-    const std::byte* expected = nullptr;
-    if (constant.is_gathered()) {
+    const std::byte* bytes = constant.in_place(PieceThreads::serial());
+    if (bytes == nullptr) {
         memory.resize(std::max(memory.size(), p.bytes));
         constant.read(p.at, std::span(memory).first(p.bytes), PieceThreads::serial());
-        expected = memory.data();
-    } else {
-        expected = constant.source().bytes().data() + p.at;
     }
-    return std::memcmp(found, expected, p.bytes) == 0;
+    return std::memcmp(found, bytes == nullptr ? memory.data() : bytes + p.at, p.bytes) == 0;
 }
 
 } // namespace ingot::cuda

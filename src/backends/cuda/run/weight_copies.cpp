@@ -51,13 +51,13 @@ void WeightCopies::copy(const Piece& p, Stream& stream) {
 
 void WeightCopies::write(const Piece& p, Stream& stream) {
     const plan::StoredConstant& constant = p.copy->constant;
-    if (constant.is_gathered()) { // bytes as they are need no memory between
+    if (const std::byte* bytes = constant.in_place(PieceThreads::serial())) {
+        stream.write(p.copy->to + p.at, bytes + p.at, p.bytes);
+    } else {
         stream.write_filled(p.copy->to + p.at, p.bytes,
                             [&](size_t within, std::span<std::byte> part) {
                                 constant.read(p.at + within, part, PieceThreads::serial());
                             });
-    } else {
-        stream.write(p.copy->to + p.at, constant.source().bytes().data() + p.at, p.bytes);
     }
 }
 
