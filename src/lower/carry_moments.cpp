@@ -165,11 +165,11 @@ bool stores_moments(const KernelSet& kernels, const Graph& g, const Node& n) {
 }
 
 /// The bias of a norm, an element for each column.
-std::vector<float> shift_of(const Graph& g, const Node& norm, int64_t columns) {
+Tensor shift_of(const Graph& g, const Node& norm, int64_t columns) {
     const Tensor& t = *g.constant(norm.inputs[2]);
-    std::vector<float> out;
+    Tensor out = Tensor::empty(DType::F32, {columns});
     for (int64_t j = 0; j < columns; ++j) {
-        out.push_back(static_cast<float>(t.get_f64(t.count() == 1 ? 0 : j)));
+        out.set_f64(j, t.get_f64(t.count() == 1 ? 0 : j));
     }
     return out;
 }

@@ -143,15 +143,16 @@ bool adds_to_biased_sum(const ProductNode& p, int bias, int row) {
     });
 }
 
-Tensor shift_row(std::span<const float> shift, const Tensor* bias, DType type) {
-    auto columns = static_cast<int64_t>(shift.size());
-    Tensor out = bias == nullptr ? Tensor::empty(type, {columns})
-                                 : Tensor::empty(bias->dtype(), bias->shape());
-    for (int64_t j = 0; j < columns; ++j) {
-        double b = bias == nullptr ? 0 : bias->get_f64(j);
-        out.set_f64(j, b + static_cast<double>(shift[static_cast<size_t>(j)]));
-    }
-    return out;
+Tensor shift_row(const Tensor& shift, const Tensor* bias, DType type) {
+    Tensor before = bias == nullptr ? Tensor::zeros(type, {shift.count()}) : *bias;
+    return Tensor::lazy(before.dtype(), before.shape(), [shift, before](ThreadPool& pool) {
+        static_cast<void>(shift.bytes(pool));
+        Tensor out = Tensor::empty(before.dtype(), before.shape());
+        for (int64_t j = 0; j < out.count(); ++j) {
+            out.set_f64(j, before.get_f64(j) + shift.get_f64(j));
+        }
+        return out;
+    });
 }
 
 namespace {
@@ -163,11 +164,11 @@ struct Follows {
     DType type = DType::F32;
 };
 
-Follows with_shift(Graph& g, const ProductNode& p, std::span<const float> shift) {
+Follows with_shift(Graph& g, const ProductNode& p, const Tensor& shift) {
     Value sum = p.dot->outputs[0];
     Follows f;
     f.type = p.map == nullptr ? p.g->type(sum).dtype : p.map->as<Map>().dtype;
-    int bias = p.map == nullptr ? -1 : bias_of(g, p, static_cast<int64_t>(shift.size()));
+    int bias = p.map == nullptr ? -1 : bias_of(g, p, shift.count());
     if (p.map != nullptr) {
         for (Value v : p.map->inputs) {
             f.inputs.push_back(v == sum ? Value{} : p.outside(v));

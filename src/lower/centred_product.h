@@ -47,8 +47,8 @@ int bias_of(const Graph& out, const ProductNode& p, int64_t columns);
 /// `bias` (of bias_of), and reads neither elsewhere: (product + bias) + row. A constant that is
 /// added to the row may be added to the bias then.
 bool adds_to_biased_sum(const ProductNode& p, int bias, int row);
-/// `shift`, an element per column, added to `bias`; as a row of its own where that is null.
-Tensor shift_row(std::span<const float> shift, const Tensor* bias, DType type);
+/// `shift`, an element per column, added to `bias`; as a row of its own where that is null. Lazy.
+Tensor shift_row(const Tensor& shift, const Tensor* bias, DType type);
 
 /// nullopt also where a weight would not be finite.
 std::optional<CentredWeights> fold(const Graph& out, const ProductNode& p, const Node& norm);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/text.h"
+#include "base/thread_pool.h"
 #include "lower/centred_weights.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -59,7 +62,7 @@ TEST(CentredWeights, ColumnsSumToZeroButForOneRounding) {
                 EXPECT_NEAR(got, exact, 2 * place * largest + 1e-7);
             }
             EXPECT_NEAR(sum, 0, place * largest + 1e-5);
-            EXPECT_NEAR(c->shift[static_cast<size_t>(j)], shift, 1e-4);
+            EXPECT_NEAR(c->shift.get_f64(j), shift, 1e-4);
         }
     }
 }
@@ -117,7 +120,96 @@ TEST(CentredWeights, LayoutsAgree) {
             EXPECT_EQ(a->weights.get_f64(k * 70 + j), b->weights.get_f64(j * 40 + k));
         }
     }
-    EXPECT_EQ(a->shift, b->shift);
+    EXPECT_TRUE(a->shift == b->shift);
+}
+
+Tensor columns_of(const Tensor& w, bool depth_first, int64_t first, int64_t count) {
+    int64_t depth = w.shape()[depth_first ? 0 : 1];
+    Tensor out = Tensor::empty(w.dtype(), depth_first ? Shape{depth, count} : Shape{count, depth});
+    for (int64_t k = 0; k < depth; ++k) {
+        for (int64_t j = 0; j < count; ++j) {
+            int64_t from = depth_first ? k * w.shape()[1] + first + j : (first + j) * depth + k;
+            out.set_f64(depth_first ? k * count + j : j * depth + k, w.get_f64(from));
+        }
+    }
+    return out;
+}
+
+TEST(CentredWeights, AreMadeWhenTheyAreRead) {
+    Example e = example(DType::F16, 40, 70, 11);
+    auto c = centred_weights(e.weights, true, e.scale, e.bias);
+    ASSERT_TRUE(c.has_value());
+    EXPECT_FALSE(c->weights.is_made());
+    EXPECT_FALSE(c->shift.is_made());
+    Tensor copy = c->weights.clone();
+    EXPECT_TRUE(c->weights.is_made());
+    auto again = centred_weights(e.weights, true, e.scale, e.bias);
+    EXPECT_TRUE(again->shift == c->shift);
+    EXPECT_TRUE(again->weights == copy);
+}
+
+TEST(CentredWeights, JoinedOnesAreMadePartByPart) {
+    for (DType type : {DType::F16, DType::BF16}) {
+        for (bool depth_first : {true, false}) {
+            Example e = example(type, 40, 210, 13);
+            Tensor w = depth_first ? e.weights : Tensor::empty(type, {210, 40});
+            for (int64_t i = 0; !depth_first && i < w.count(); ++i) {
+                w.set_f64(i, e.weights.get_f64(i % 40 * 210 + i / 40));
+            }
+            auto whole = centred_weights(w, depth_first, e.scale, e.bias);
+            Tensor joined = Tensor::joined({columns_of(w, depth_first, 0, 100),
+                                            columns_of(w, depth_first, 100, 1),
+                                            columns_of(w, depth_first, 101, 109)},
+                                           depth_first ? 1 : 0);
+            auto parts = centred_weights(joined, depth_first, e.scale, e.bias);
+            ASSERT_TRUE(whole.has_value() && parts.has_value());
+            std::vector<std::byte> read(parts->weights.byte_count());
+            parts->weights.read(0, read, ThreadPool::shared());
+            EXPECT_TRUE(std::equal(read.begin(), read.end(), whole->weights.bytes().begin()));
+            EXPECT_FALSE(joined.is_made());
+            EXPECT_FALSE(parts->weights.is_made());
+            EXPECT_TRUE(parts->weights == whole->weights);
+            EXPECT_TRUE(parts->shift == whole->shift);
+        }
+    }
+}
+
+/// No result that is infinite passes, whether it is proved by the largest weight or found.
+TEST(CentredWeights, NothingInfinitePassesNearTheLimits) {
+    int lazy = 0;
+    int found = 0;
+    int refused = 0;
+    for (DType type : {DType::F16, DType::BF16}) {
+        int most = type == DType::F16 ? 20 : 131;
+        for (int power = most - 14; power < most; ++power) {
+            for (double bias : {0.01, 1.0}) {
+                Example e = example(type, 48, 90, static_cast<unsigned>(power));
+                for (float& s : e.scale) {
+                    s = std::ldexp(s, power / 2);
+                }
+                for (float& b : e.bias) {
+                    b = std::ldexp(static_cast<float>(bias) * b, power / 2);
+                }
+                for (int64_t i = 0; i < e.weights.count(); ++i) {
+                    e.weights.set_f64(i, std::ldexp(e.weights.get_f64(i), power - power / 2));
+                }
+                auto c = centred_weights(e.weights, true, e.scale, e.bias);
+                refused += c ? 0 : 1;
+                lazy += c && !c->weights.is_made() ? 1 : 0;
+                found += c && c->weights.is_made() ? 1 : 0;
+                for (int64_t i = 0; c && i < c->weights.count(); ++i) {
+                    ASSERT_TRUE(std::isfinite(c->weights.get_f64(i))) << str(type, ' ', power);
+                }
+                for (int64_t i = 0; c && i < c->shift.count(); ++i) {
+                    Tensor narrow = Tensor::scalar(type, c->shift.get_f64(i));
+                    ASSERT_TRUE(std::isfinite(narrow.get_f64(0))) << str(type, ' ', power);
+                }
+            }
+        }
+    }
+    EXPECT_GT(lazy, 5);
+    EXPECT_GT(found, 5);
+    EXPECT_GT(refused, 5);
 }
 
 TEST(CentredWeights, RefusesWhatIsNotFinite) {
