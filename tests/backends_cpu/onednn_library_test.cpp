@@ -98,6 +98,10 @@ const ConvCase odd_convolutions[] = {
     // One and three spatial axes.
     {{2, 6, 33}, {4, 6, 5}, {2}, {2}, {3}, {1}, 1},
     {{1, 3, 6, 7, 8}, {5, 3, 3, 2, 3}, {1, 2, 1}, {1, 1, 2}, {1, 0, 2}, {1, 1, 2}, 1},
+    // One position across.
+    {{2, 16, 40, 1}, {24, 16, 5, 1}, {1, 1}, {1, 1}, {1, 0}, {2, 0}, 1},
+    {{1, 16, 40, 1}, {16, 1, 5, 3}, {2, 1}, {2, 1}, {4, 1}, {4, 1}, 16},
+    {{1, 12, 9, 1, 7}, {18, 4, 3, 1, 2}, {1, 1, 2}, {1, 1, 1}, {1, 0, 0}, {1, 0, 1}, 3},
 };
 
 TEST_F(CpuLibrary, OddConvolutions) {
@@ -438,6 +442,25 @@ TEST_F(CpuLibrary, DamagedOnesAreRefused) {
                                               "hold the header of one";
                      }),
                      "libingot_cpu.so");
+}
+
+/// Runs in a process of its own, where oneDNN prints what it executes.
+TEST(CpuLibraryTall, DISABLED_Convolution) {
+    Graph g;
+    Value x = g.add_input("x", {DType::F32, {1, 16, 40, 1}});
+    Value y = conv_of(g, {{}, {32, 16, 5, 1}, {1, 1}, {1, 1}, {0, 0}, {0, 0}, 1}, x);
+    Value other = g.add_input("other", g.type(y));
+    g.add_output("y", ops::maximum(g, ops::add(g, y, other), 0.0));
+    expect_same_as_evaluator(g);
+}
+
+TEST_F(CpuLibrary, TallImagesRunAlongTheirLength) {
+    ProcessResult result = run_process(
+        {"env", "ONEDNN_VERBOSE=1", std::filesystem::read_symlink("/proc/self/exe").string(),
+         "--gtest_also_run_disabled_tests", "--gtest_filter=CpuLibraryTall.*"});
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    EXPECT_NE(result.output.find("ih1oh1kh1sh1dh0ph0_iw40ow36kw5"), std::string::npos)
+        << result.output;
 }
 
 TEST_F(CpuLibrary, OtherVersionsOfTheInterfaceAreRefused) {

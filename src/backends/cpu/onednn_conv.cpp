@@ -6,6 +6,7 @@
 #include "backends/cpu/post_ops.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace ingot::cpu {
 
@@ -36,6 +37,30 @@ bool serves(const Operand& x, const Operand& out, const std::vector<SpatialAxis>
 
 bool runs_backwards(const View& v) {
     return std::any_of(v.strides.begin(), v.strides.end(), [](int64_t s) { return s < 0; });
+}
+
+/// The axes as oneDNN gets them. It takes positions along the last one in blocks, so that an image
+/// of width 1 would be computed one position at a time: axes of one position go before the others.
+/// Both orders are the same memory, since the channels are last.
+Shape axes_for_library(const std::vector<SpatialAxis>& axes) {
+    Shape perm(axes.size() + 2);
+    std::iota(perm.begin(), perm.end(), 0);
+    std::stable_partition(perm.begin() + 2, perm.end(), [&](int64_t i) {
+        const SpatialAxis& a = axes[static_cast<size_t>(i) - 2];
+        return a.in == 1 && a.out == 1;
+    });
+    return perm;
+}
+
+ConvProblem permuted(const ConvProblem& c, const Shape& perm) {
+    ConvProblem out = c;
+    for (Operand* o : {&out.x, &out.w, &out.out}) {
+        o->view = plan::permuted(o->view, perm);
+    }
+    for (size_t i = 0; i < c.axes.size(); ++i) {
+        out.axes[i] = c.axes[static_cast<size_t>(perm[i + 2]) - 2];
+    }
+    return out;
 }
 
 /// Weights as [(groups,) O, I, spatial...]; those of a transposed convolution are [I, O,
@@ -140,7 +165,9 @@ LibraryProblem problem_of(const ConvProblem& c, Work work) {
     return p;
 }
 
-std::unique_ptr<Step> make_library(const ConvProblem& c, Work work, const StepArgs& args) {
+std::unique_ptr<Step> make_library(const ConvProblem& conv, Work work, const StepArgs& args) {
+    Shape axes = axes_for_library(conv.axes);
+    ConvProblem c = permuted(conv, axes);
     DType sums = c.x.dtype == DType::F32 ? DType::F32 : DType::I32;
     if (!serves(c.x, c.out, c.axes) || !library_multiplies(c.x.dtype, c.w.dtype) ||
         c.out.dtype != sums || (c.w_constant == nullptr && runs_backwards(c.w.view))) {
@@ -150,6 +177,12 @@ std::unique_ptr<Step> make_library(const ConvProblem& c, Work work, const StepAr
     if (std::optional<Posts> posts = posts_of(args)) {
         ConvProblem whole = c;
         whole.out = args.out[0];
+        whole.out.view = plan::permuted(whole.out.view, axes);
+        for (size_t i = 0; i < posts->steps.size(); ++i) {
+            if (posts->steps[i].input >= 0) {
+                posts->operands[i].view = plan::permuted(posts->operands[i].view, axes);
+            }
+        }
         LibraryProblem p = problem_of(whole, work);
         if (add_posts(p, *posts, order)) {
             if (std::unique_ptr<Step> step = make_library_step(p, args)) {
