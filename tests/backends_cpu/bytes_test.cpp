@@ -94,6 +94,42 @@ TEST(CpuBytes, SumsWrapAsThoseOf32BitsDo) {
     }
 }
 
+TEST(CpuBytes, FourAtATimeNothingSaturates) {
+    const cpu::VectorLoops& loops = cpu::vector_loops();
+    if (loops.quad_tile == nullptr) {
+        GTEST_SKIP() << "no instructions that multiply four bytes exactly";
+    }
+    // 255 * -128 four times for each of 20,000 quads: two would saturate 16 bits, all wrap 32.
+    constexpr int64_t quads = 20000;
+    auto n = static_cast<size_t>(loops.tile.columns);
+    for (int64_t rows = 1; rows <= loops.tile.rows; ++rows) {
+        std::vector<uint32_t> a(static_cast<size_t>(rows * quads), 0xFFFFFFFF);
+        std::vector<uint32_t> b(static_cast<size_t>(quads) * n, 0x80808080);
+        std::vector<uint32_t> c(static_cast<size_t>(rows) * n);
+        loops.quad_tile(rows, quads, a.data(), b.data(), c.data(), loops.tile.columns);
+        EXPECT_EQ(c,
+                  std::vector<uint32_t>(c.size(), static_cast<uint32_t>(-255LL * 128 * 4 * quads)));
+    }
+}
+
+TEST(CpuBytes, ResultsWithGapsRunOnOwnLoops) {
+    if (cpu::vector_loops().quad_tile == nullptr) {
+        GTEST_SKIP() << "no instructions that multiply four bytes exactly";
+    }
+    Graph g;
+    Value x = g.add_input("x", {DType::U8, {66, 131}});
+    std::array<Value, 2> halves;
+    for (unsigned i = 0; i < 2; ++i) {
+        Value w = ops::constant(g, extreme_bytes(DType::I8, {131, 96}, i));
+        halves[i] = ops::matmul(g, x, w, DType::I32);
+    }
+    g.add_output("y", ops::concat(g, halves, 1));
+    for (const StepInfo& s : test::planned_steps(g)) {
+        EXPECT_EQ(s.implementation, "own") << s.kernel;
+    }
+    expect_same_as_evaluator(g, std::vector{extreme_bytes(DType::U8, {66, 131}, 3)});
+}
+
 } // namespace
 
 } // namespace ingot

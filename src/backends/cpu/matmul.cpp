@@ -58,10 +58,11 @@ struct PackedSide {
 template <class T>
 class MatmulOf : public Matmul {
 public:
+    /// depths_of_element: of bytes, which are packed in pairs or quads.
     MatmulOf(MatmulSpec spec, DType accumulator, TileShape tile, TileFunction<T> run_tile,
-             PackCache& packs)
-        : spec_(std::move(spec)), tile_(tile), run_tile_(run_tile),
-          depth_(div_up(static_cast<int64_t>(spec_.a.depth.size()), depths_of_element)),
+             PackCache& packs, int64_t depths_of_element = 1)
+        : spec_(std::move(spec)), tile_(tile), run_tile_(run_tile), depths_(depths_of_element),
+          depth_(div_up(static_cast<int64_t>(spec_.a.depth.size()), depths_)),
           batches_(static_cast<int64_t>(spec_.batch.size())) {
         init_side(a_, spec_.a, tile_.rows, packs);
         init_side(b_, spec_.b, tile_.columns, packs);
@@ -112,12 +113,9 @@ public:
     }
 
 private:
-    /// Bytes are packed in pairs.
-    static constexpr int64_t depths_of_element = std::is_same_v<T, uint32_t> ? 2 : 1;
-
-    static PackPanel<T> pack_of(DType stored) {
+    PackPanel<T> pack_of(DType stored) const {
         if constexpr (std::is_same_v<T, uint32_t>) {
-            return pack_pairs_of(stored);
+            return depths_ == 4 ? pack_quads : pack_pairs_of(stored);
         } else {
             return pack_panel_of<T>(stored);
         }
@@ -141,8 +139,8 @@ private:
         }
         p.chunk = std::max<int64_t>(p.panels() * width, 1);
         std::string key =
-            str("panels ", sizeof(T), ' ', std::is_floating_point_v<T>, ' ', width, ' ',
-                reinterpret_cast<uintptr_t>(side.constant), ' ', side.dtype, ' ', side.key);
+            str("panels ", sizeof(T), ' ', std::is_floating_point_v<T>, ' ', depths_, ' ', width,
+                ' ', reinterpret_cast<uintptr_t>(side.constant), ' ', side.dtype, ' ', side.key);
         p.constant = packs.get<T>(key, [&] {
             int64_t panel = width * depth_;
             size_t bytes = static_cast<size_t>(p.panels() * panel * batches_) * sizeof(T);
@@ -267,7 +265,8 @@ private:
     MatmulSpec spec_;
     TileShape tile_;
     TileFunction<T> run_tile_;
-    int64_t depth_;
+    int64_t depths_; // in one packed element
+    int64_t depth_;  // packed elements
     int64_t batches_;
     PackedSide<T> a_;
     PackedSide<T> b_;
@@ -297,8 +296,10 @@ std::unique_ptr<Matmul> make_matmul(MatmulSpec spec, PackCache& packs) {
     }
     if (bit_width(t) <= 8) {
         const VectorLoops& loops = vector_loops();
+        bool quads = t == DType::U8 && spec.b.dtype == DType::I8 && loops.quad_tile != nullptr;
         return std::make_unique<MatmulOf<uint32_t>>(std::move(spec), DType::I32, loops.tile,
-                                                    loops.byte_tile, packs);
+                                                    quads ? loops.quad_tile : loops.byte_tile,
+                                                    packs, quads ? 4 : 2);
     }
     return std::make_unique<MatmulOf<uint64_t>>(std::move(spec), DType::I64,
                                                 GenericTile<uint64_t>::shape,

@@ -129,7 +129,39 @@ void pack_pairs(uint32_t* to, const void* memory, std::span<const int64_t> outer
     }
 }
 
+/// Where the bytes of a quad lie side by side, as they do in rows of activations.
+void pack_whole_quads(uint32_t* to, const uint8_t* base, std::span<const int64_t> outer,
+                      int64_t quads, int64_t width) {
+    for (int64_t k = 0; k < quads; ++k, to += width, base += 4) {
+        for (size_t i = 0; i < outer.size(); ++i) {
+            std::memcpy(to + i, base + outer[i], 4);
+        }
+    }
+}
+
 } // namespace
+
+void pack_quads(uint32_t* to, const void* memory, std::span<const int64_t> outer,
+                std::span<const int64_t> depth, int64_t width) {
+    const auto* base = static_cast<const uint8_t*>(memory);
+    auto count = static_cast<int64_t>(outer.size());
+    auto depths = static_cast<int64_t>(depth.size());
+    int64_t whole = consecutive(depth) ? depths / 4 : 0;
+    if (whole > 0) {
+        pack_whole_quads(to, base + depth[0], outer, whole, width);
+    }
+    for (int64_t k = 0; k < depths; k += 4, to += width) {
+        int64_t n = std::min<int64_t>(depths - k, 4);
+        for (int64_t i = 0; k / 4 >= whole && i < count; ++i) {
+            uint8_t quad[4] = {};
+            for (int64_t j = 0; j < n; ++j) {
+                quad[j] = base[outer[static_cast<size_t>(i)] + depth[static_cast<size_t>(k + j)]];
+            }
+            std::memcpy(to + i, quad, 4);
+        }
+        std::fill(to + count, to + width, 0U);
+    }
+}
 
 PackPanel<uint32_t> pack_pairs_of(DType stored) {
     return stored == DType::I8 ? pack_pairs<int8_t> : pack_pairs<uint8_t>;

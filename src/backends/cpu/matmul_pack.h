@@ -21,6 +21,10 @@ PackPanel<T> pack_panel_of(DType stored);
 /// pair holds a zero.
 PackPanel<uint32_t> pack_pairs_of(DType stored);
 
+/// Bytes as they are, four depths per element: k counts quads; the last is filled up with zeros.
+void pack_quads(uint32_t* to, const void* base, std::span<const int64_t> outer,
+                std::span<const int64_t> depth, int64_t width);
+
 /// Whether the offsets are consecutive.
 bool consecutive(std::span<const int64_t> offsets);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The function table of one instruction set. Included inside its namespace, after tile_width,
-// tile_rows and add_pairs. Everything except the table has internal linkage.
+// tile_rows and add_byte_products. Everything except the table has internal linkage.
 
 #if defined(__clang__)
 #define INGOT_VECTORIZE _Pragma("clang loop vectorize(assume_safety)")
@@ -40,4 +40,5 @@ const VectorLoops loops = {
     .matmul_tile = matmul_tile,
     .matmul_tile_in_order = matmul_tile_in_order,
     .byte_tile = byte_tile_rows,
+    .quad_tile = nullptr,
 };

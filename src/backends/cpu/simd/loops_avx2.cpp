@@ -12,7 +12,7 @@ constexpr int tile_width = 8;
 constexpr int tile_rows = 6;
 
 template <class V>
-inline V add_pairs(V sums, V a, V b) {
+inline V add_byte_products(V sums, V a, V b) {
     return sums + (V)_mm256_madd_epi16((__m256i)a, (__m256i)b);
 }
 

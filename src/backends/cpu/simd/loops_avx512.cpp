@@ -12,7 +12,7 @@ constexpr int tile_width = 16;
 constexpr int tile_rows = 14;
 
 template <class V>
-inline V add_pairs(V sums, V a, V b) {
+inline V add_byte_products(V sums, V a, V b) {
     return sums + (V)_mm512_madd_epi16((__m512i)a, (__m512i)b);
 }
 

@@ -12,7 +12,7 @@ constexpr int tile_width = 4;
 constexpr int tile_rows = 4;
 
 template <class V>
-inline V add_pairs(V sums, V a, V b) {
+inline V add_byte_products(V sums, V a, V b) {
     return sums + (V)_mm_madd_epi16((__m128i)a, (__m128i)b);
 }
 

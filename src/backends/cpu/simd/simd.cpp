@@ -24,7 +24,8 @@ extern const VectorLoops loops;
 }
 namespace avx512_vnni {
 extern const ByteTile byte_tile;
-}
+extern const ByteTile quad_tile;
+} // namespace avx512_vnni
 
 std::string_view name(InstructionSet s) {
     switch (s) {
@@ -132,6 +133,7 @@ const VectorLoops& vector_loops(InstructionSet s) {
     static const VectorLoops with_vnni = [] {
         VectorLoops loops = avx512::loops;
         loops.byte_tile = avx512_vnni::byte_tile;
+        loops.quad_tile = avx512_vnni::quad_tile;
         return loops;
     }();
     switch (s) {

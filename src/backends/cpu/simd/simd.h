@@ -34,9 +34,9 @@ struct TileShape {
     int64_t columns = 0;
 };
 
-/// c[rows x tile.columns] = a * b, for bytes widened to 16 bits: each element of the packed panels
-/// holds two depths, the first in its low half.
-using ByteTile = void (*)(int64_t rows, int64_t pairs, const uint32_t* a, const uint32_t* b,
+/// c[rows x tile.columns] = a * b, for bytes: each element of the packed panels, of which there are
+/// `depth` for each row and column, holds several depths, the first in its low bits.
+using ByteTile = void (*)(int64_t rows, int64_t depth, const uint32_t* a, const uint32_t* b,
                           uint32_t* c, int64_t c_stride);
 
 struct VectorLoops {
@@ -74,7 +74,9 @@ struct VectorLoops {
     /// The same, with an order of additions that does not depend on the number of rows.
     void (*matmul_tile_in_order)(int64_t rows, int64_t k, const float* a, const float* b, float* c,
                                  int64_t c_stride);
-    ByteTile byte_tile; // of the same shape
+    // Tiles of bytes, which have the same shape:
+    ByteTile byte_tile; // two depths, widened to 16 bits
+    ByteTile quad_tile; // four, u8 in a and i8 in b; null where no instruction adds them exactly
 };
 const VectorLoops& vector_loops(InstructionSet s);
 inline const VectorLoops& vector_loops() {
