@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/expr_program.h"
 
+#include "backends/cpu/expr_fusions.h"
 #include "base/error.h"
 #include "plan/epilogue.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <map>
-#include <optional>
 
 namespace ingot::cpu {
 
@@ -22,117 +21,44 @@ int64_t width_of(DType t) {
     return bit_width(t) / 8;
 }
 
+/// The instructions that instruction `n` reads.
+std::vector<int> reads_of(const Expr& e, const FusedLoops& fused, size_t n) {
+    if (auto f = fused.loops.find(n); f != fused.loops.end()) {
+        return f->second.reads;
+    }
+    const ExprInstr& c = e.code[n];
+    return {c.args.begin(), c.args.begin() + plan::argument_count(c)};
+}
+
 /// The last instruction that reads each instruction.
-std::vector<size_t> last_uses(const Expr& e) {
+std::vector<size_t> last_reads(const Expr& e, const FusedLoops& fused) {
     std::vector<size_t> last(e.code.size(), 0);
     for (size_t n = 0; n < e.code.size(); ++n) {
-        for (int k = 0; k < arity(e.code[n].op); ++k) {
-            last[static_cast<size_t>(e.code[n].args[static_cast<size_t>(k)])] = n;
+        for (int i : fused.within[n] ? std::vector<int>{} : reads_of(e, fused, n)) {
+            last[static_cast<size_t>(i)] = n;
         }
     }
     return last;
 }
 
-/// The instructions of a quantisation, which one loop computes.
-struct Quantization {
-    int x = 0;
-    int scale = 0;
-    int zero = -1;        // added to the rounded quotient, if any
-    std::vector<int> own; // between these and the bytes; nothing else reads them
-};
-
-/// Follows a quantisation backwards from the bytes.
-class Backwards {
-public:
-    Backwards(const Expr& e, int from) : e_(e), uses_(plan::uses_of(e)), at_(from) {}
-
-    const ExprInstr& here() const { return e_.code[index(at_)]; }
-    int at() const { return at_; }
-    /// Goes on to operand k, if nothing else reads it.
-    bool go(int k) {
-        at_ = here().args[index(k)];
-        own.push_back(at_);
-        return uses_[index(at_)] == 1 && here().type == DType::F32;
+/// Whether each instruction has one value while the uniform inputs have theirs.
+std::vector<bool> uniform_values(const Expr& e, const FusedLoops& fused,
+                                 const std::vector<bool>& uniform) {
+    std::vector<bool> out(e.code.size(), false);
+    if (std::find(uniform.begin(), uniform.end(), true) == uniform.end()) {
+        return out;
     }
-    /// The operand of a commutative function that the constant `x` meets, or -1.
-    int other_than(ExprOp op, double x) const {
-        for (int k : {0, 1}) {
-            const ExprInstr& c = e_.code[index(here().args[index(k)])];
-            if (here().op == op && c.op == ExprOp::Const && std::bit_cast<double>(c.imm) == x) {
-                return 1 - k;
-            }
-        }
-        return -1;
-    }
-    /// The operand that rounds, or -1.
-    int rounded() const {
-        for (int k : {0, 1}) {
-            if (here().op == ExprOp::Add &&
-                e_.code[index(here().args[index(k)])].op == ExprOp::Round) {
-                return k;
-            }
-        }
-        return -1;
-    }
-
-    std::vector<int> own;
-
-private:
-    static size_t index(int i) { return static_cast<size_t>(i); }
-    const Expr& e_;
-    std::vector<int> uses_;
-    int at_;
-};
-
-/// If instruction `n` is the cast that ends clip(round(x / scale) + zero) with a byte's limits.
-std::optional<Quantization> quantization(const Expr& e, int n) {
-    Backwards b(e, n);
-    DType to = b.here().to;
-    if (b.here().op != ExprOp::Cast || b.here().imm == 0 || (to != DType::I8 && to != DType::U8) ||
-        !b.go(0)) {
-        return std::nullopt;
-    }
-    double low = to == DType::I8 ? -128 : 0;
-    int k = b.other_than(ExprOp::Min, low + 255);
-    if (k < 0 || !b.go(k) || (k = b.other_than(ExprOp::Max, low)) < 0 || !b.go(k)) {
-        return std::nullopt;
-    }
-    Quantization q;
-    if (int r = b.rounded(); r >= 0) {
-        q.zero = b.here().args[static_cast<size_t>(1 - r)];
-        if (!b.go(r)) {
-            return std::nullopt;
-        }
-    }
-    if (b.here().op != ExprOp::Round || !b.go(0) || b.here().op != ExprOp::Div) {
-        return std::nullopt;
-    }
-    q.x = b.here().args[0];
-    q.scale = b.here().args[1];
-    q.own = std::move(b.own);
-    return q;
-}
-
-/// All of them by their last instruction. `last` gets their later reads, `within` the instructions
-/// that no loop computes alone.
-std::map<size_t, Quantization> quantizations_of(const Expr& e, std::vector<size_t>& last,
-                                                std::vector<bool>& within) {
-    std::map<size_t, Quantization> out;
     for (size_t n = 0; n < e.code.size(); ++n) {
-        auto q = quantization(e, static_cast<int>(n));
-        if (!q) {
+        const ExprInstr& c = e.code[n];
+        if (c.op == ExprOp::In) {
+            out[n] = uniform[static_cast<size_t>(c.args[0])];
             continue;
         }
-        for (int i : q->own) {
-            within[static_cast<size_t>(i)] = true;
-        }
-        for (int i : {q->x, q->scale, q->zero}) {
-            if (i >= 0) {
-                last[static_cast<size_t>(i)] = std::max(last[static_cast<size_t>(i)], n);
-            }
-        }
-        out.emplace(n, std::move(*q));
+        std::vector<int> reads = reads_of(e, fused, n);
+        out[n] = std::all_of(reads.begin(), reads.end(),
+                             [&](int i) { return out[static_cast<size_t>(i)]; });
     }
+    out.back() = false; // the result goes to every element
     return out;
 }
 
@@ -158,11 +84,12 @@ void write_constant(const ExprInstr& c, std::byte* to) {
 
 } // namespace
 
-ExprProgram::ExprProgram(const Expr& e, int64_t block_limit) : result_(e.type()) {
+ExprProgram::ExprProgram(const Expr& e, const std::vector<bool>& uniform, int64_t block_limit)
+    : result_(e.type()) {
     result_width_ = width_of(result_);
-    std::vector<size_t> last = last_uses(e);
-    std::vector<bool> within(e.code.size(), false);
-    const std::map<size_t, Quantization> quantizations = quantizations_of(e, last, within);
+    const FusedLoops fused = fused_loops(e);
+    const std::vector<size_t> last = last_reads(e, fused);
+    const std::vector<bool> once = uniform_values(e, fused, uniform);
     std::vector<Operand> at(e.code.size());
     std::vector<int> free_slots;
     std::vector<const ExprInstr*> constants;
@@ -179,54 +106,44 @@ ExprProgram::ExprProgram(const Expr& e, int64_t block_limit) : result_(e.type())
             constants.push_back(&c);
             continue;
         }
-        if (within[n] || (n + 1 != e.code.size() && last[n] == 0)) {
+        if (fused.within[n] || (n + 1 != e.code.size() && last[n] == 0)) {
             continue; // unused
         }
         Instruction i;
-        std::span<const int32_t> reads(c.args.data(), static_cast<size_t>(arity(c.op)));
-        std::array<int32_t, 3> of_quantization{};
-        if (auto q = quantizations.find(n); q != quantizations.end()) {
-            bool shifted = q->second.zero >= 0;
-            of_quantization = {q->second.x, q->second.scale, q->second.zero};
-            reads = std::span<const int32_t>(of_quantization.data(), shifted ? 3 : 2);
-            i.loop = vector_loops().quantize(c.to, shifted);
-        } else {
-            i.loop = loop_of(e, c);
-        }
+        auto f = fused.loops.find(n);
+        i.loop = f != fused.loops.end() ? f->second.loop : loop_of(e, c);
         CHECK(i.loop != nullptr, "no loop for ", c.op, " of ", c.type);
+        std::vector<int> reads = reads_of(e, fused, n);
         for (size_t k = 0; k < reads.size(); ++k) {
             i.args[k] = at[static_cast<size_t>(reads[k])];
         }
         // The target is chosen before the slots of dying operands are freed: in place, an operand
         // of another width could be overwritten before it is read.
         if (n + 1 != e.code.size()) {
-            if (free_slots.empty()) {
-                free_slots.push_back(static_cast<int>(slots_++));
+            if (once[n] || free_slots.empty()) {
+                i.target = static_cast<int>(slots_++);
+            } else {
+                i.target = free_slots.back();
+                free_slots.pop_back();
             }
-            i.target = free_slots.back();
-            free_slots.pop_back();
             at[n] = {Source::Slot, i.target};
         }
-        for (size_t k = 0; k < reads.size(); ++k) {
-            auto a = static_cast<size_t>(reads[k]);
-            bool repeated = std::find(reads.begin(), reads.begin() + static_cast<std::ptrdiff_t>(k),
-                                      reads[k]) != reads.begin() + static_cast<std::ptrdiff_t>(k);
-            if (last[a] == n && at[a].source == Source::Slot && !repeated) {
+        std::sort(reads.begin(), reads.end());
+        reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
+        for (int r : reads) {
+            auto a = static_cast<size_t>(r);
+            if (last[a] == n && at[a].source == Source::Slot && !once[a]) {
                 free_slots.push_back(at[a].index);
             }
         }
-        steps_.push_back(i);
+        (once[n] ? once_ : steps_).push_back(i);
     }
     if (at.back().source != Source::Slot) { // the result is an input or a constant itself
         Instruction copy;
         copy.args[0] = at.back();
         steps_.push_back(copy);
     }
-    block_ = smallest_block;
-    while (block_ * 2 <= block_limit && (slots_ + 1) * block_ * 2 * widest <= work_budget) {
-        block_ *= 2;
-    }
-    slot_bytes_ = (block_ * widest + 63) / 64 * 64;
+    choose_block(block_limit, widest);
     constants_.resize(constants.size() * static_cast<size_t>(slot_bytes_));
     for (size_t k = 0; k < constants.size(); ++k) {
         auto width = static_cast<size_t>(width_of(constants[k]->type));
@@ -235,6 +152,14 @@ ExprProgram::ExprProgram(const Expr& e, int64_t block_limit) : result_(e.type())
             write_constant(*constants[k], to + static_cast<size_t>(i) * width);
         }
     }
+}
+
+void ExprProgram::choose_block(int64_t limit, int64_t widest) {
+    block_ = smallest_block;
+    while (block_ * 2 <= limit && (slots_ + 1) * block_ * 2 * widest <= work_budget) {
+        block_ *= 2;
+    }
+    slot_bytes_ = (block_ * widest + 63) / 64 * 64;
 }
 
 const void* ExprProgram::address(const Operand& o, const void* const* in,
@@ -249,8 +174,17 @@ const void* ExprProgram::address(const Operand& o, const void* const* in,
     }
 }
 
+void ExprProgram::run_uniform(const void* const* in, int64_t n, std::byte* work) const {
+    run_list(once_, in, nullptr, n, work);
+}
+
 void ExprProgram::run(const void* const* in, void* out, int64_t n, std::byte* work) const {
-    for (const Instruction& i : steps_) {
+    run_list(steps_, in, out, n, work);
+}
+
+void ExprProgram::run_list(const std::vector<Instruction>& list, const void* const* in, void* out,
+                           int64_t n, std::byte* work) const {
+    for (const Instruction& i : list) {
         void* to = i.target < 0 ? out : work + i.target * slot_bytes_;
         const void* a = address(i.args[0], in, work);
         if (i.loop == nullptr) {

@@ -21,8 +21,10 @@ MapLoop store_loop(DType stored);
 
 class ExprProgram {
 public:
-    /// `block_limit`: the maximum number of elements per run.
-    explicit ExprProgram(const Expr& e, int64_t block_limit = 1024);
+    /// `uniform`: the inputs whose block repeats one element; empty for none. `block_limit`: the
+    /// maximum number of elements per run.
+    explicit ExprProgram(const Expr& e, const std::vector<bool>& uniform = {},
+                         int64_t block_limit = 1024);
 
     /// Elements per run; a power of two, chosen so that a run's registers stay in cache.
     int64_t block() const { return block_; }
@@ -31,6 +33,9 @@ public:
     DType result_type() const { return result_; }
     int64_t instructions() const { return static_cast<int64_t>(steps_.size()); }
 
+    /// Computes what depends on uniform inputs alone, for runs with this `work`: to be called when
+    /// they get other values, with the largest n of these runs.
+    void run_uniform(const void* const* in, int64_t n, std::byte* work) const;
     /// in[i] and out hold n <= block() elements of compute types. `out` may be one of the inputs.
     /// Thread safe with different `work`.
     void run(const void* const* in, void* out, int64_t n, std::byte* work) const;
@@ -46,8 +51,12 @@ private:
         Operand args[3];
         int target = -1; // slot, or -1 for the result
     };
+    void choose_block(int64_t limit, int64_t widest);
+    void run_list(const std::vector<Instruction>& list, const void* const* in, void* out, int64_t n,
+                  std::byte* work) const;
     const void* address(const Operand& o, const void* const* in, const std::byte* work) const;
 
+    std::vector<Instruction> once_; // their slots have no other use
     std::vector<Instruction> steps_;
     std::vector<std::byte> constants_; // blocks of one repeated value
     int64_t slots_ = 0;

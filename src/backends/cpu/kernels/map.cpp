@@ -102,6 +102,7 @@ struct Walk {
     int64_t width = 4; // bytes as stored
     int64_t compute_width = 4;
     bool direct = false;   // read in place
+    bool uniform = false;  // a block repeats one element
     int64_t gather_at = 0; // offsets of its blocks in the working memory
     int64_t convert_at = 0;
 };
@@ -110,18 +111,19 @@ struct Walk {
 
 class MapStep : public Step {
 public:
-    MapStep(const Expr& body, std::span<const Operand> in, const Operand& out) : program_(body) {
-        std::vector<View> views{out.view};
-        for (const Operand& o : in) {
-            views.push_back(plan::broadcasted(o.view, out.view.shape));
-        }
-        plan::LoopNest nest = plan::merged_loops(views, plan::stride_order(out.view));
+    /// The nest is over the result, then the inputs.
+    MapStep(const Expr& body, std::span<const Operand> in, const Operand& out,
+            const plan::LoopNest& nest, const Shape& offsets)
+        : program_(body, uniform_inputs(nest)) {
         split(nest);
-        walks_.resize(views.size());
+        walks_.resize(nest.strides.size());
         work_bytes_ = program_.work_bytes();
-        for (size_t k = 0; k < views.size(); ++k) {
-            init_walk(walks_[k], k == 0 ? out : in[k - 1], nest.strides[k], views[k].offset,
-                      k == 0);
+        for (size_t k = 0; k < walks_.size(); ++k) {
+            init_walk(walks_[k], k == 0 ? out : in[k - 1], nest.strides[k], offsets[k], k == 0);
+        }
+        const std::vector<bool> uniform = uniform_inputs(nest);
+        for (size_t k = 1; k < walks_.size(); ++k) {
+            walks_[k].uniform = uniform[k - 1];
         }
         require(outer_.size() <= max_rank && in.size() <= max_inputs, ErrorCode::Unsupported,
                 "map over ", outer_.size() + 2, " axes with ", in.size(), " inputs is too large");
@@ -158,6 +160,17 @@ public:
     int64_t scratch_bytes() const override { return tasks_ * work_bytes_; }
 
 private:
+    /// The inputs that repeat one element along the two axes that may form a block.
+    static std::vector<bool> uniform_inputs(const plan::LoopNest& nest) {
+        size_t axes = nest.sizes.size();
+        std::vector<bool> out;
+        for (size_t k = 1; k < nest.strides.size(); ++k) {
+            const Shape& s = nest.strides[k];
+            out.push_back(axes > 0 && s[axes - 1] == 0 && (axes == 1 || s[axes - 2] == 0));
+        }
+        return out;
+    }
+
     /// Splits the axes into outer ones and the one or two that form a block.
     void split(const plan::LoopNest& nest) {
         outer_ = nest.sizes;
@@ -234,16 +247,22 @@ private:
             }
         }
         std::array<const void*, max_inputs> in{};
+        bool changed = false; // a uniform input
         for (size_t k = 1; k < walks_.size(); ++k) {
             const Walk& w = walks_[k];
             const std::byte* from = c.bytes(w.operand) + at[k] * w.width;
-            bool repeats = w.row_stride == 0 && !w.direct && n == inner_ && rows == rows_;
+            bool whole = w.uniform || (n == inner_ && rows == rows_);
+            bool repeats = w.row_stride == 0 && !w.direct && whole;
             if (repeats && kept[k - 1] == from) {
                 in[k - 1] = work + (w.convert != nullptr ? w.convert_at : w.gather_at);
                 continue;
             }
+            changed = changed || w.uniform;
             kept[k - 1] = repeats ? from : nullptr;
-            in[k - 1] = load(w, from, rows, n, work);
+            in[k - 1] = load(w, from, w.uniform ? rows_ : rows, w.uniform ? inner_ : n, work);
+        }
+        if (changed) {
+            program_.run_uniform(in.data(), rows_ * inner_, work);
         }
         store(c, at[0], rows, n, in.data(), work);
     }
@@ -299,7 +318,14 @@ std::unique_ptr<Step> make_map(const Expr& body, std::span<const Operand> in, co
                     o.view.shape, " does not broadcast to ", out.view.shape);
         }
     }
-    return std::make_unique<MapStep>(body, in, out);
+    std::vector<View> views{out.view};
+    Shape offsets{out.view.offset};
+    for (const Operand& o : in) {
+        views.push_back(plan::broadcasted(o.view, out.view.shape));
+        offsets.push_back(views.back().offset);
+    }
+    plan::LoopNest nest = plan::merged_loops(views, plan::stride_order(out.view));
+    return std::make_unique<MapStep>(body, in, out, nest, offsets);
 }
 
 std::optional<std::string> refuse_map(const Graph& g, const Node& n) {

@@ -25,6 +25,7 @@ const VectorLoops loops = {
     .map = find_map,
     .convert = find_convert,
     .quantize = find_quantize,
+    .centred_sums = centred_sums,
     .sum = row_sum,
     .sum_squares = row_sum_squares,
     .maximum = row_extreme<false>,

@@ -158,6 +158,17 @@ void quantize(void* out, const void* x, const void* scale, const void* zero, int
     }
 }
 
+void centred_sums(void* out, const void* x, const void* y, const void* z, int64_t n) {
+    auto* r = static_cast<float*>(out);
+    const auto* a = static_cast<const uint32_t*>(x);
+    const auto* b = static_cast<const uint32_t*>(y);
+    const auto* c = static_cast<const uint32_t*>(z);
+    INGOT_VECTORIZE
+    for (int64_t i = 0; i < n; ++i) {
+        r[i] = static_cast<float>(static_cast<int32_t>(a[i] - b[i] * c[i]));
+    }
+}
+
 void bf16_to_f32(void* out, const void* x, const void*, const void*, int64_t n) {
     auto* r = static_cast<int32_t*>(out);
     const auto* a = static_cast<const uint16_t*>(x);

@@ -46,6 +46,7 @@ struct VectorLoops {
     MapLoop (*convert)(DType from, DType to);
     /// f32 to i8 or u8: round(a / b), with `shifted` + c, within the type's limits; NaN gives 0.
     MapLoop (*quantize)(DType to, bool shifted);
+    MapLoop centred_sums; // i32 to f32: a - b * c, which wraps
 
     // --- rows of f32
     float (*sum)(const float* x, int64_t n);
