@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Branch-free elementary functions of f32, so that loops over them vectorise. Errors are at most 2
-// units in the last place (4 for log near 1) with a fused multiply-add. Polynomials: minimax fits
-// over the reduced ranges.
+// units in the last place (3 for tanh and sigmoid, 4 for log near 1) with a fused multiply-add.
+// Polynomials: minimax fits over the reduced ranges.
 
 #if defined(__FMA__)
 inline float fma_(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
@@ -16,15 +16,15 @@ inline float with_sign(float magnitude, float sign) {
     return float_of(bits_of(magnitude) | (bits_of(sign) & static_cast<int32_t>(0x80000000U)));
 }
 
-/// exp(x) = 2^n * exp(r), |r| <= ln(2)/2. 2^n is applied in two halves, so that results are correct
-/// from the smallest denormal to the largest float.
-inline float exp_(float x) {
+/// exp(c) = 2^n * (1 + q), with |r| <= ln(2)/2 and q = exp(r) - 1.
+struct ReducedExp {
+    float q;
+    int32_t n;
+};
+inline ReducedExp reduced_exp(float c) {
     constexpr float magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
-    float c = x < -104.0f ? -104.0f : x;
-    c = c > 89.0f ? 89.0f : c;
     float t = fma_(c, 1.44269504088896341f, magic);
     float n = t - magic;
-    int32_t i = bits_of(t) - bits_of(magic);
     float r = fma_(n, -0.693359375f, c);
     r = fma_(n, 2.12194440e-4f, r);
     float p = 1.381446724e-03f;
@@ -32,10 +32,19 @@ inline float exp_(float x) {
     p = fma_(p, r, 4.166839272e-02f);
     p = fma_(p, r, 1.666651964e-01f);
     p = fma_(p, r, 4.999999404e-01f);
-    p = fma_(p * r, r, r) + 1.0f;
-    int32_t half = i >> 1;
-    float y = p * float_of((half + 127) << 23) * float_of((i - half + 127) << 23);
-    return x == x ? y : x;
+    return {fma_(p * r, r, r), bits_of(t) - bits_of(magic)};
+}
+/// 2^n for n in [-126, 128]; 2^128 is infinite.
+inline float power_of_two(int32_t n) { return float_of((n + 127) << 23); }
+
+/// 2^n is applied in two halves, so that results are correct from the smallest denormal to the
+/// largest float. NaN passes both limits.
+inline float exp_(float x) {
+    float c = x < -104.0f ? -104.0f : x;
+    c = c > 89.0f ? 89.0f : c;
+    ReducedExp e = reduced_exp(c);
+    int32_t half = e.n >> 1;
+    return (e.q + 1.0f) * power_of_two(half) * power_of_two(e.n - half);
 }
 
 inline float log_(float x) {
@@ -65,19 +74,14 @@ inline float log_(float x) {
     return x >= 0.0f ? y : __builtin_nanf("");
 }
 
+/// (exp(2a) - 1) / (exp(2a) + 1) with a = |x|.
 inline float tanh_(float x) {
     float a = abs_(x);
-    float s = x * x;
-    float p = 2.007546369e-03f;
-    p = fma_(p, s, -8.027671836e-03f);
-    p = fma_(p, s, 2.163956687e-02f);
-    p = fma_(p, s, -5.393553525e-02f);
-    p = fma_(p, s, 1.333311647e-01f);
-    p = fma_(p, s, -3.333332837e-01f);
-    float small = fma_(p * s, x, x);
-    float large = 1.0f - 2.0f / (exp_(2.0f * (a > 10.0f ? 10.0f : a)) + 1.0f);
-    float y = a < 0.625f ? small : with_sign(large, x);
-    return x == x ? y : x;
+    a = a > 10.0f ? 10.0f : a;
+    ReducedExp e = reduced_exp(a + a);
+    float power = power_of_two(e.n);
+    float above_one = fma_(power, e.q, power - 1.0f);
+    return with_sign(above_one / (above_one + 2.0f), x);
 }
 
 inline float erf_(float x) {
@@ -104,4 +108,10 @@ inline float erf_(float x) {
     return x == x ? y : x;
 }
 
-inline float sigmoid_(float x) { return 1.0f / (1.0f + exp_(-x)); }
+/// Below -88.4, where results are denormal, 0.
+inline float sigmoid_(float x) {
+    float c = x < -89.0f ? 89.0f : -x;
+    c = c < -88.0f ? -88.0f : c;
+    ReducedExp e = reduced_exp(c);
+    return 1.0f / fma_(e.q + 1.0f, power_of_two(e.n), 1.0f);
+}
