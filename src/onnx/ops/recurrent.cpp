@@ -353,8 +353,21 @@ Value steps_that_count(ingot::Graph& g, Value x, Value lengths) {
     return ops::select(g, ops::less(g, number, most), x, ops::scalar(g, g.type(x).dtype, 0));
 }
 
+// A direction's part of the inputs' product, [S,B,gates*H], as the loop reads it: with its bias,
+// from the last step to the first where the direction is reversed. `bias`: [D,1,gates*H] or
+// invalid.
+Value direction_of(ingot::Graph& g, const Cell& cell, Value product, Value bias, Value lengths,
+                   size_t d) {
+    if (bias.valid()) {
+        Value own = ops::slice(g, bias, 0, static_cast<int64_t>(d), 1);
+        product = ops::add(g, product, own);
+    }
+    product = cell.reversed[d] ? reversed_steps(g, product, lengths) : product;
+    return ops::unsqueeze(g, product, {1});
+}
+
 // The inputs' product with quantised weights: one range for all steps and both directions.
-void set_quantized(NodeContext& c, const Cell& cell, Weights& w, Value x) {
+void set_quantized(NodeContext& c, const Cell& cell, Weights& w, Value x, Value bias) {
     ingot::Graph& g = c.g;
     Quantized q = quantized_now(g, w.lengths.valid() ? steps_that_count(g, x, w.lengths) : x);
     Dim columns = Dim(cell.gates) * cell.hidden;
@@ -366,8 +379,7 @@ void set_quantized(NodeContext& c, const Cell& cell, Weights& w, Value x) {
         auto part = [&](Value v) { return ops::squeeze(g, ops::slice(g, v, 0, d, 1), {0}); };
         Value p = exact_matmul(g, q, {part(input), {}, part(zero)});
         p = scaled(g, p, q.scale, part(scale));
-        p = cell.reversed[static_cast<size_t>(d)] ? reversed_steps(g, p, w.lengths) : p;
-        directions.push_back(ops::unsqueeze(g, p, {1}));
+        directions.push_back(direction_of(g, cell, p, bias, w.lengths, static_cast<size_t>(d)));
     }
     w.x = ops::concat(g, directions, 1);
     w.r = ops::reshape(g, c.in(2), {cell.directions(), cell.hidden, columns});
@@ -381,7 +393,7 @@ void set_quantized(NodeContext& c, const Cell& cell, Weights& w, Value x) {
 }
 
 // The inputs' product with weights of floats.
-void set_float(NodeContext& c, const Cell& cell, Weights& w, Value x) {
+void set_float(NodeContext& c, const Cell& cell, Weights& w, Value x, Value bias) {
     ingot::Graph& g = c.g;
     std::vector<Value> directions;
     Dim rows = Dim(cell.gates) * cell.hidden;
@@ -389,8 +401,7 @@ void set_float(NodeContext& c, const Cell& cell, Weights& w, Value x) {
     for (size_t d = 0; d < cell.reversed.size(); ++d) {
         Value wd = ops::squeeze(g, ops::slice(g, input, 0, static_cast<int64_t>(d), 1), {0});
         Value p = ops::dot(g, Dot{{}, {}, {2}, {1}, cell.t}, x, wd); // [S,B,gates*H]
-        p = cell.reversed[d] ? reversed_steps(g, p, w.lengths) : p;
-        directions.push_back(ops::unsqueeze(g, p, {1}));
+        directions.push_back(direction_of(g, cell, p, bias, w.lengths, d));
     }
     w.x = ops::concat(g, directions, 1);
     w.r = ops::reshape(g, c.in(2), {cell.directions(), rows, cell.hidden});
@@ -413,16 +424,14 @@ Weights weights_of(NodeContext& c, const Cell& cell, Value x) {
         }
         w.lengths = full ? Value{} : ops::reshape(g, to_i64(g, c.in(4)), {1, xd[1], 1});
     }
+    Value bias = c.has(3) ? outer_bias(c, cell) : Value{};
     if (cell.quantized) {
-        set_quantized(c, cell, w, x);
+        set_quantized(c, cell, w, x, bias);
     } else {
-        set_float(c, cell, w, x);
+        set_float(c, cell, w, x, bias);
     }
-    if (c.has(3)) {
-        w.x = ops::add(g, w.x, outer_bias(c, cell));
-        if (cell.kind == Cell::Kind::Gru && cell.linear_before_reset) {
-            w.reset = row_of(c, cell, 3, 5, 1);
-        }
+    if (bias.valid() && cell.kind == Cell::Kind::Gru && cell.linear_before_reset) {
+        w.reset = row_of(c, cell, 3, 5, 1);
     }
     if (cell.kind == Cell::Kind::Lstm && c.has(7)) {
         w.peep = row_of(c, cell, 7, 0, 3);
