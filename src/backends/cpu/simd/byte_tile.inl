@@ -13,6 +13,7 @@ void byte_rows(int64_t depth, const uint32_t* a, const uint32_t* b, uint32_t* c,
     for (int64_t i = 0; i < depth; ++i) {
         LaneVector b0 = *reinterpret_cast<const LaneMemory*>(b);
         LaneVector b1 = *reinterpret_cast<const LaneMemory*>(b + tile_width);
+        asm("" : "+v"(b0), "+v"(b1));  // else they are loaded again for each row
 #pragma GCC unroll 16
         for (int r = 0; r < rows; ++r) {
             LaneVector row = LaneVector{} + a[r];
