@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of bytes are exact on every instruction set, the largest ones too.
+#include "backends/cpu/onednn_library.h"
 #include "backends/cpu/simd/simd.h"
 #include "backends_cpu/compare.h"
 #include "ops/ops.h"
@@ -128,6 +129,22 @@ TEST(CpuBytes, ResultsWithGapsRunOnOwnLoops) {
         EXPECT_EQ(s.implementation, "own") << s.kernel;
     }
     expect_same_as_evaluator(g, std::vector{extreme_bytes(DType::U8, {66, 131}, 3)});
+}
+
+TEST(CpuBytes, FewRowsRunOnOwnLoops) {
+    if (cpu::vector_loops().quad_tile == nullptr) {
+        GTEST_SKIP() << "no instructions that multiply four bytes exactly";
+    }
+    for (int64_t rows : {2, 30}) {
+        Graph g;
+        Value x = g.add_input("x", {DType::U8, {rows, 256}});
+        Value w = ops::constant(g, extreme_bytes(DType::I8, {256, 512}, 1));
+        g.add_output("y", ops::matmul(g, x, w, DType::I32));
+        std::vector<StepInfo> steps = test::planned_steps(g);
+        ASSERT_EQ(steps.size(), 1U);
+        bool library = cpu::onednn_library() != nullptr && rows > 14;
+        EXPECT_EQ(steps[0].implementation == "own", !library) << steps[0].implementation;
+    }
 }
 
 } // namespace

@@ -209,19 +209,31 @@ private:
         // One unit of work: a panel of columns times a block of row panels.
         int64_t units = chunk.count * row_blocks * column_panels;
         pool.parallel_for(units, grain, [&](int64_t from, int64_t to) {
-            for (int64_t u = from; u < to; ++u) {
-                int64_t column = u % column_panels + chunk.column / b_.width;
+            for (int64_t u = from; u < to;) {
                 int64_t block = u / column_panels % row_blocks;
                 int64_t batch = u / (column_panels * row_blocks);
                 int64_t first = chunk.row / a_.width + block * rows_at_once;
                 int64_t last = std::min(first + rows_at_once, chunk.row / a_.width + row_panels);
-                const T* b = panel_of(b_, chunk, chunk.column, batch, column, packed);
-                for (int64_t row = first; row < last; ++row) {
-                    const T* a = panel_of(a_, chunk, chunk.row, batch, row, packed);
-                    tile(chunk.first + batch, row, column, a, b, c);
+                int64_t column = u % column_panels;
+                int64_t end = std::min(column_panels, column + to - u);
+                u += end - column;
+                const T* a = panel_of(a_, chunk, chunk.row, batch, first, packed);
+                const T* b = panel_of(b_, chunk, chunk.column, batch,
+                                      column + chunk.column / b_.width, packed);
+                for (; column < end; ++column, b += b_.width * depth_) {
+                    tiles(chunk.first + batch, first, last, column + chunk.column / b_.width, a, b,
+                          c);
                 }
             }
         });
+    }
+
+    /// Row panels [first, last) times one panel of columns.
+    void tiles(int64_t batch, int64_t first, int64_t last, int64_t column, const T* a, const T* b,
+               std::byte* c) const {
+        for (int64_t row = first; row < last; ++row, a += a_.width * depth_) {
+            tile(batch, row, column, a, b, c);
+        }
     }
 
     void tile(int64_t batch, int64_t row_panel, int64_t column_panel, const T* a, const T* b,

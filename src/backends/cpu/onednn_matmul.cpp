@@ -16,7 +16,7 @@ namespace {
 using onednn::Array;
 
 // Our own loops split work into smaller pieces: they are faster when a product only streams weights
-// once, and when starting a team costs more than the product. Bytes they stream as 16 bits.
+// once, and when starting a team costs more than the product. Most bytes they stream as 16 bits.
 constexpr int64_t fewest_rows = 5;
 constexpr int64_t fewest_rows_of_bytes = 1;
 constexpr int64_t fewest_products = 1 << 17;
@@ -247,11 +247,17 @@ std::optional<LibraryProblem> whole_problem(const DotShape& s, const DotOperands
     return whole && add_posts(*whole, posts, of_result, *p) ? whole : std::nullopt;
 }
 
-/// Whether our own loops take less time: they multiply four depths at once too, and keep constant
-/// weights packed, where oneDNN's "gemm", for results or rows with gaps, packs them in each run.
+/// Whether our own loops multiply four depths at once too, with weights that are packed once.
+bool multiplies_quads(const DotOperands& o) {
+    return o.a.dtype == DType::U8 && o.b.dtype == DType::I8 && o.b_constant != nullptr &&
+           vector_loops().quad_tile != nullptr;
+}
+
+/// Whether they then take less time: oneDNN's "gemm", for results with gaps, packs weights in each
+/// run.
 bool own_loops_are_faster(const Step* step, const DotOperands& o) {
-    return step != nullptr && o.a.dtype == DType::U8 && o.b_constant != nullptr &&
-           vector_loops().quad_tile != nullptr && step->implementation().starts_with("onednn gemm");
+    return step != nullptr && multiplies_quads(o) &&
+           step->implementation().starts_with("onednn gemm");
 }
 
 /// Whether the main node's result has the type of oneDNN's sums.
@@ -270,6 +276,9 @@ std::unique_ptr<Step> make_library_matmul(const DotShape& s, const DotOperands& 
     std::optional<Product> p = product_of(s, o.a.dtype);
     if (!p) {
         return nullptr;
+    }
+    if (multiplies_quads(o) && p->a.rows <= vector_loops().tile.rows) {
+        return nullptr; // the weights are read once by either
     }
     std::optional<LibraryProblem> plain = problem_of(*p, o);
     if (!plain) {
