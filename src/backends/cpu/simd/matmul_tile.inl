@@ -12,6 +12,7 @@ template <int rows>
 inline void add_products(TileVector (&sums)[rows][2], const float* a, const float* b) {
     TileVector b0 = load_tile(b);
     TileVector b1 = load_tile(b + tile_width);
+    asm("" : "+v"(b0), "+v"(b1));  // else they are loaded again for each row
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r) {
         sums[r][0] += a[r] * b0;
