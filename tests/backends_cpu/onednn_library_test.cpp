@@ -3,6 +3,7 @@
 #include "backends/backends.h"
 #include "backends/cpu/onednn_library.h"
 #include "backends/cpu/options.h"
+#include "backends/cpu/simd/simd.h"
 #include "backends_cpu/compare.h"
 #include "base/process.h"
 #include "base/shared_library.h"
@@ -332,6 +333,22 @@ TEST_F(CpuLibrary, SymbolicSizesShareTheirPackedWeights) {
     // Own loops pack on every CPU.
     EXPECT_EQ(packed_bytes_of(g, false, sizes), packed_bytes_of(g, false, {256}));
     EXPECT_GE(packed_bytes_of(g, false, sizes), 64U * 128 * 4);
+}
+
+TEST_F(CpuLibrary, WeightsOfABatchArePackedToo) {
+    if (cpu::instruction_set() < cpu::InstructionSet::Avx512) {
+        GTEST_SKIP() << "oneDNN may read them in place";
+    }
+    Graph g;
+    std::mt19937 random(13);
+    Value x = g.add_input("x", {DType::F32, {2, 9, 64}});
+    Value w = ops::constant(g, test::random_tensor(DType::F32, {2, 300, 64}, random));
+    g.add_output("y", ops::matmul(g, x, ops::transpose_last(g, w)));
+    expect_onednn(g);
+    expect_same_as_evaluator(g);
+    auto executable = cpu_backend().compile(std::make_shared<const Graph>(g), {});
+    executable->create_execution()->prepare(std::array{Shape{2, 9, 64}});
+    EXPECT_GE(executable->packed_bytes(), 2U * 300 * 64 * 4);
 }
 
 Graph two_layers() {

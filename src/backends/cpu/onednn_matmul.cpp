@@ -223,8 +223,7 @@ std::optional<LibraryProblem> problem_of(const Product& p, const DotOperands& o)
     lp.problem.x = *a;
     lp.problem.w = *b;
     lp.problem.out = *c;
-    bool bytes = o.a.dtype != DType::F32;
-    lp.problem.constant_w = o.b_constant != nullptr && (bytes || p.b.batch.empty());
+    lp.problem.constant_w = o.b_constant != nullptr;
     lp.x = o.a;
     lp.w = o.b;
     lp.out = o.c;
