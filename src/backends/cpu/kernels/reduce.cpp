@@ -63,25 +63,26 @@ void fold(MapLoop op, std::byte* x, int64_t n, int64_t width) {
 }
 
 template <class T>
-void gather(std::byte* to, const std::byte* from, int64_t stride, int64_t n) {
+void copy_apart(std::byte* to, int64_t to_stride, const std::byte* from, int64_t from_stride,
+                int64_t n) {
+    constexpr auto width = static_cast<int64_t>(sizeof(T));
     for (int64_t i = 0; i < n; ++i) {
-        std::memcpy(to + i * static_cast<int64_t>(sizeof(T)),
-                    from + i * stride * static_cast<int64_t>(sizeof(T)), sizeof(T));
+        std::memcpy(to + i * to_stride * width, from + i * from_stride * width, sizeof(T));
     }
 }
 
-/// Copies n elements of `width` bytes that lie `stride` elements apart.
-void gather_elements(std::byte* to, const std::byte* from, int64_t stride, int64_t n,
-                     int64_t width) {
+/// Copies n elements of `width` bytes; on each side they lie `stride` elements apart.
+void copy_elements(std::byte* to, int64_t to_stride, const std::byte* from, int64_t from_stride,
+                   int64_t n, int64_t width) {
     switch (width) {
     case 1:
-        return gather<uint8_t>(to, from, stride, n);
+        return copy_apart<uint8_t>(to, to_stride, from, from_stride, n);
     case 2:
-        return gather<uint16_t>(to, from, stride, n);
+        return copy_apart<uint16_t>(to, to_stride, from, from_stride, n);
     case 4:
-        return gather<uint32_t>(to, from, stride, n);
+        return copy_apart<uint32_t>(to, to_stride, from, from_stride, n);
     default:
-        return gather<uint64_t>(to, from, stride, n);
+        return copy_apart<uint64_t>(to, to_stride, from, from_stride, n);
     }
 }
 
@@ -181,7 +182,7 @@ private:
         if (!lies_so) {
             std::byte* to = load_ == nullptr ? memory : gathered;
             if (element_offsets_.empty()) {
-                gather_elements(to, row + first * row_stride_ * stored_, row_stride_, n, stored_);
+                copy_elements(to, 1, row + first * row_stride_ * stored_, row_stride_, n, stored_);
             }
             for (int64_t i = 0; i < n && !element_offsets_.empty(); ++i) {
                 int64_t offset = element_offsets_[static_cast<size_t>(first + i)];
@@ -245,9 +246,7 @@ private:
     }
 
     void clear(std::byte* to, int64_t n) const {
-        for (int64_t i = 0; i < n; ++i) {
-            std::memcpy(to + i * width_, identity_.data(), static_cast<size_t>(width_));
-        }
+        copy_elements(to, 1, identity_.data(), 0, n, width_);
     }
 
     void store(const RunContext& c, int64_t at, int64_t stride, const std::byte* v,
@@ -262,9 +261,7 @@ private:
             std::memcpy(to, v, static_cast<size_t>(n * stored_));
             return;
         }
-        for (int64_t i = 0; i < n; ++i) {
-            std::memcpy(to + i * stride * stored_, v + i * stored_, static_cast<size_t>(stored_));
-        }
+        copy_elements(to, stride, v, 1, n, stored_);
     }
 
     Operand x_;
