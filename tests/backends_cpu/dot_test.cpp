@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contractions against the evaluator: sizes around the tiles' edges, strides, types, epilogues.
 #include "backends/backends.h"
+#include "backends/cpu/onednn_library.h"
 #include "backends/cpu/options.h"
+#include "backends/cpu/simd/simd.h"
 #include "backends_cpu/compare.h"
 #include "ops/ops.h"
 
@@ -103,6 +105,26 @@ TEST(CpuDot, ConstantWeightsArePackedOnce) {
     first->prepare(std::array{Shape{74, 48}});
     executable->create_execution()->prepare(std::array{Shape{38, 48}});
     EXPECT_EQ(executable->packed_bytes(), packed) << "for every number of rows, in every context";
+}
+
+TEST(CpuDot, ResultsWithGapsOfFewRowsRunOnOwnLoops) {
+    for (int64_t rows : {40, 600}) {
+        std::mt19937 random(5);
+        Graph g;
+        Value x = g.add_input("x", {DType::F32, {rows, 96}});
+        std::array<Value, 2> halves;
+        for (Value& v : halves) {
+            v = ops::matmul(g, x,
+                            ops::constant(g, test::random_tensor(DType::F32, {96, 320}, random)));
+        }
+        g.add_output("y", ops::concat(g, halves, 1));
+        for (const StepInfo& s : test::planned_steps(g)) {
+            bool few = rows <= 256 && cpu::instruction_set() >= cpu::InstructionSet::Avx512;
+            bool own = cpu::onednn_library() == nullptr || few;
+            EXPECT_EQ(s.implementation == "own", own) << s.implementation;
+        }
+        expect_same_as_evaluator(g);
+    }
 }
 
 TEST(CpuDot, LargeOperandsGoInChunks) {

@@ -20,6 +20,7 @@ using onednn::Array;
 constexpr int64_t fewest_rows = 5;
 constexpr int64_t fewest_rows_of_bytes = 1;
 constexpr int64_t fewest_products = 1 << 17;
+constexpr int64_t most_rows_of_gaps = 256;
 
 /// The stride of a group of axes merged into one; nullopt when no single stride exists.
 std::optional<int64_t> merged_stride(const Shape& sizes, const Shape& strides) {
@@ -252,10 +253,12 @@ bool multiplies_quads(const DotOperands& o) {
            vector_loops().quad_tile != nullptr;
 }
 
-/// Whether they then take less time: oneDNN's "gemm", for results with gaps, packs weights in each
-/// run.
-bool own_loops_are_faster(const Step* step, const DotOperands& o) {
-    return step != nullptr && multiplies_quads(o) &&
+/// Whether our own loops take less time: oneDNN's "gemm", for results with gaps, packs weights in
+/// each run, which many rows of f32 repay. Below AVX-512 it has no other loops for f32.
+bool own_loops_are_faster(const Step* step, const DotOperands& o, int64_t rows) {
+    bool few = rows <= most_rows_of_gaps && instruction_set() >= InstructionSet::Avx512;
+    bool as_fast = multiplies_quads(o) || (o.a.dtype == DType::F32 && few);
+    return step != nullptr && as_fast && o.b_constant != nullptr &&
            step->implementation().starts_with("onednn gemm");
 }
 
@@ -288,13 +291,13 @@ std::unique_ptr<Step> make_library_matmul(const DotShape& s, const DotOperands& 
             whole_problem(s, {o.a, o.b, args.out[0], o.b_constant}, *posts);
         if (whole) {
             std::unique_ptr<Step> step = make_library_step(*whole, args);
-            if (step != nullptr && !own_loops_are_faster(step.get(), o)) {
+            if (step != nullptr && !own_loops_are_faster(step.get(), o, p->a.rows)) {
                 return step;
             }
         }
     }
     std::unique_ptr<Step> step = make_library_step(*plain, args);
-    return step == nullptr || own_loops_are_faster(step.get(), o)
+    return step == nullptr || own_loops_are_faster(step.get(), o, p->a.rows)
                ? nullptr
                : with_epilogue(std::move(step), args);
 }
