@@ -56,27 +56,57 @@ float row_sum_squares(const float* x, float mean, int64_t n) {
     return sum_lanes(a + b) + rest;
 }
 
-/// The largest of x, or with `least` the least; NaN when one is NaN.
+template <bool least, class V>
+inline V extreme(V a, V b) {
+    return (least ? a < b : a > b) ? a : b;
+}
+
+/// The largest of x, or with `least` the least; NaN when one is NaN. Four chains hide the latency
+/// of a comparison; NaN, which they may lose, is looked for beside them.
 template <bool least>
 float row_extreme(const float* x, int64_t n) {
     float best = least ? __builtin_inff() : -__builtin_inff();
     int64_t i = 0;
+    bool nan = false;
     if (n >= lanes) {
         Lanes m = load_lanes(x);
-        for (i = lanes; i + lanes <= n; i += lanes) {
+        Lanes m1 = m;
+        Lanes m2 = m;
+        Lanes m3 = m;
+        auto bad = m != m;
+        for (i = lanes; i + 4 * lanes <= n; i += 4 * lanes) {
             Lanes v = load_lanes(x + i);
-            m = ((least ? v < m : v > m) | (v != v)) ? v : m;
+            Lanes v1 = load_lanes(x + i + lanes);
+            Lanes v2 = load_lanes(x + i + 2 * lanes);
+            Lanes v3 = load_lanes(x + i + 3 * lanes);
+            bad |= (v != v) | (v1 != v1) | (v2 != v2) | (v3 != v3);
+            m = extreme<least>(v, m);
+            m1 = extreme<least>(v1, m1);
+            m2 = extreme<least>(v2, m2);
+            m3 = extreme<least>(v3, m3);
         }
+        for (; i + lanes <= n; i += lanes) {
+            Lanes v = load_lanes(x + i);
+            bad |= v != v;
+            m = extreme<least>(v, m);
+        }
+        m = extreme<least>(extreme<least>(m, m1), extreme<least>(m2, m3));
         float part[lanes];
+        int32_t flags[lanes];
         __builtin_memcpy(part, &m, sizeof m);
-        for (float p : part) {
-            best = (least ? p < best : p > best) || p != p ? p : best;
+        __builtin_memcpy(flags, &bad, sizeof bad);
+        int32_t any = 0;
+        for (int k = 0; k < lanes; ++k) {
+            best = extreme<least>(part[k], best);
+            any |= flags[k];
         }
+        nan = any != 0;
     }
     for (; i < n; ++i) {
-        best = (least ? x[i] < best : x[i] > best) || x[i] != x[i] ? x[i] : best;
+        nan = nan || x[i] != x[i];
+        best = extreme<least>(x[i], best);
     }
-    return best;
+    return nan ? __builtin_nanf("") : best;
 }
 
 float row_dot(const float* x, const float* y, int64_t n) {
