@@ -151,8 +151,10 @@ void quantize(void* out, const void* x, const void* scale, const void* zero, int
     INGOT_VECTORIZE
     for (int64_t i = 0; i < n; ++i) {
         float v = __builtin_rintf(a[i] / s[i]) + (shifted ? z[i] : 0.0f);
-        v = v == v ? v : 0.0f;
-        v = v < low ? low : v;
+        if constexpr (std::is_signed_v<To>) {
+            v = v == v ? v : 0.0f;
+        }
+        v = v > low ? v : low;  // NaN becomes the 0 of unsigned types
         v = v > low + 255.0f ? low + 255.0f : v;
         r[i] = static_cast<To>(static_cast<int32_t>(v));
     }
