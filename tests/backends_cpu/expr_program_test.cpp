@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
+#include <limits>
 
 namespace ingot {
 
@@ -78,6 +80,23 @@ TEST(CpuExprProgram, MapsOfUniformOperands) {
             Value y = ops::cast(g, ops::sub(g, x, ops::mul(g, zero, c)), DType::F32);
             g.add_output("y", ops::mul(g, y, ops::mul(g, scale, 0.37)));
             test::expect_same_as_evaluator(g);
+        }
+    }
+}
+
+TEST(CpuExprProgram, QuantisationsOfNanAndInfinity) {
+    const float inf = std::numeric_limits<float>::infinity();
+    const std::vector<double> values = {0, NAN, inf, -inf, 1e30, -1e30, 0.5, 1.5, -0.5, 127.5, 255};
+    for (DType t : {DType::U8, DType::I8}) {
+        for (bool shifted : {false, true}) {
+            SCOPED_TRACE(testing::Message() << name(t) << ' ' << shifted);
+            Graph g;
+            auto n = static_cast<int64_t>(values.size());
+            Value x = g.add_input("x", {DType::F32, {n}});
+            Value zero = shifted ? ops::scalar(g, t, 3) : Value{};
+            g.add_output("q", ops::quantize(g, {0, 0, t}, x, ops::scalar(g, DType::F32, 1), zero));
+            test::expect_same_as_evaluator(g,
+                                           std::array{Tensor::of<double>(DType::F32, {n}, values)});
         }
     }
 }
