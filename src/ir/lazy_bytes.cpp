@@ -54,15 +54,16 @@ Tensor LazyBytes::join(ThreadPool& pool) const {
 }
 
 std::span<const std::byte> LazyBytes::get(ThreadPool& pool) const {
+    if (is_made()) {
+        return made_.bytes();
+    }
+    std::scoped_lock lock(mutex_);
     if (!is_made()) {
-        std::call_once(once_, [&] {
-            TraceSpan span("make a constant", str(count_, " bytes"));
-            made_ = make_ == nullptr ? join(pool) : make_(pool);
-            CHECK(made_.byte_count() == count_, "a lazy tensor of ", count_, " bytes became ",
-                  made_.byte_count());
-            static_cast<void>(made_.bytes(pool));
-            is_made_.store(true, std::memory_order_release);
-        });
+        TraceSpan span("make a constant", str(count_, " bytes"));
+        made_ = make_ == nullptr ? join(pool) : make_(pool);
+        CHECK(made_.bytes(pool).size() == count_, "a lazy tensor of ", count_, " bytes became ",
+              made_.byte_count());
+        is_made_.store(true, std::memory_order_release);
     }
     return made_.bytes();
 }

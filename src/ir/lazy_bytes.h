@@ -41,7 +41,7 @@ private:
     size_t count_;
     MakeTensor make_; // null: joined
     JoinedTensors joined_;
-    mutable std::once_flag once_;
+    mutable std::mutex mutex_; // held while they are made
     mutable std::atomic<bool> is_made_{false};
     mutable Tensor made_;
 };

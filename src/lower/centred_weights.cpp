@@ -232,13 +232,16 @@ class Centring {
 public:
     explicit Centring(Source s) : source_(std::move(s)) {}
     const CentredWeights& get(ThreadPool& pool) {
-        std::call_once(once_, [&] { made_ = centred_now(source_, pool).all; });
+        std::scoped_lock lock(mutex_);
+        if (!made_.weights.defined()) {
+            made_ = centred_now(source_, pool).all;
+        }
         return made_;
     }
 
 private:
     Source source_;
-    std::once_flag once_;
+    std::mutex mutex_;
     CentredWeights made_;
 };
 
