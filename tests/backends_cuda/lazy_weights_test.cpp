@@ -179,6 +179,36 @@ TEST(LazyWeights, KernelsAreCompiledMeanwhile) {
     EXPECT_GE(gpu.written(), 4096 * 2304 * 2);
 }
 
+/// Constants of several pieces are made beside each other: the function of each waits for the
+/// other's.
+TEST(LazyWeights, ThreadsMakeThemBesideEachOther) {
+    if (std::thread::hardware_concurrency() < 2) {
+        GTEST_SKIP() << "one CPU has one thread for copies";
+    }
+    SlowGpu gpu;
+    cuda::Memory memory(gpu, 0);
+    cuda::Weights weights(gpu, memory);
+    std::unique_ptr<cuda::Stream> stream = gpu.create_stream();
+    Door begun[2];
+    std::atomic<int> alone{0};
+    std::vector<StoredConstant> all;
+    constexpr int64_t bytes = 17 << 20;
+    for (int i : {0, 1}) {
+        all.emplace_back(Tensor::lazy(DType::U8, {bytes}, [&, i](ThreadPool&) {
+            begun[i].open();
+            alone += begun[1 - i].wait() ? 0 : 1;
+            return random_bytes(bytes, static_cast<uint64_t>(i));
+        }));
+    }
+    weights.start(all);
+    for (int i : {0, 1}) {
+        const std::byte* there = weights.find(all[static_cast<size_t>(i)], *stream);
+        Tensor want = random_bytes(bytes, static_cast<uint64_t>(i));
+        EXPECT_EQ(std::memcmp(there, want.bytes().data(), want.byte_count()), 0);
+    }
+    EXPECT_EQ(alone, 0);
+}
+
 /// One that cannot be made fails the run that needs it; the next one asks again.
 TEST(LazyWeights, AFailureIsThatOfTheRun) {
     SlowGpu gpu;

@@ -27,6 +27,9 @@ WeightCopies::WeightCopies(Gpu& gpu, std::vector<Copy> copies, bool lent,
             pieces_.push_back({&c, at, std::min(piece, all - at)});
         }
     }
+    // A lazy constant is made by the thread with one of its pieces, for which the others would
+    // wait.
+    std::stable_partition(pieces_.begin(), pieces_.end(), [](const Piece& p) { return p.at == 0; });
     threads_.emplace(gpu, PieceThreads::Job{"upload", pieces_.size(), bytes, 0, lent,
                                             [this](size_t i, PieceThreads::Hand& hand) {
                                                 copy(pieces_[i], hand.stream);
