@@ -10,10 +10,10 @@
 // together with those of their padding: the products of these are not stored.
 //
 // NC warpgroups have tiles in turn: one multiplies while others store, through panels of 64
-// columns, of which 32 stay empty where the convolution has no more (BN 32). A panel is a warp's, two rows of a square, or with STRIP a warpgroup's. With FULL an
-// operand of the epilogue has the shape of the result: TMA loads it into the panel beside the
-// multiplication.
-// Traffic: the input once and its halos from L2, the weights once for each block, the result once.
+// columns, of which 32 stay empty where the convolution has no more (BN 32). A panel is a warp's,
+// two rows of a square, or with STRIP a warpgroup's. With FULL an operand of the epilogue has the
+// shape of the result: TMA loads it into the panel beside the multiplication. Traffic: the input
+// once and its halos from L2, the weights once for each block, the result once.
 struct Halo {
     i32 across, down, tiles, columns;                     // tiles; of BN results
     i32 kernel_w, kernel_h, dilation_w, dilation_h;       // of windows

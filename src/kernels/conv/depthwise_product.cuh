@@ -156,9 +156,9 @@ DEVICE void multiply(Sums& sums, const Kept& kept, int m, int n, const Pair& d) 
     int lane = threadIdx.x & 31, steps = d.eights / 2;
     u32 a = smem_addr(kept.a) +
             ((m * 16 + (lane & 15)) % BM * d.pitch + (lane >> 4) * 8) * (int)sizeof(IN);
-    u32 b = smem_addr(kept.b) + ((n * WN + (lane & 7) + ((lane >> 4) << 3)) * d.pitch +
-                                 ((lane >> 3) & 1) * 8) *
-                                    (int)sizeof(IN);
+    u32 b = smem_addr(kept.b) +
+            ((n * WN + (lane & 7) + ((lane >> 4) << 3)) * d.pitch + ((lane >> 3) & 1) * 8) *
+                (int)sizeof(IN);
     if constexpr (WN <= 32) {
         Sums odd;
 #pragma unroll 2
