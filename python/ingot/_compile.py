@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 
 from ingot import _arrays, _cuda, _ingot
+from ingot._inputs import by_name, host_values
 from ingot._types import nptype, storage
 
 # Inputs of one run: one array, arrays in their order, or by name.
@@ -114,43 +115,6 @@ class _Memory(_ingot.IOutputAllocator):
         return self.made[:count].reshape(self.shape)
 
 
-def _by_name(names: list[str], arrays: Sequence[typing.Any],
-             named: Mapping[str, typing.Any]) -> dict[str, typing.Any]:
-    """Inputs given in their order or by name. Errors: TypeError."""
-    if len(arrays) > len(names):
-        raise TypeError(f"got {len(arrays)} inputs, expected {len(names)}: {', '.join(names)}")
-    values = dict(zip(names, arrays))
-    for name, value in named.items():
-        if name not in names:
-            raise TypeError(f"there is no input '{name}'; there are {', '.join(names)}")
-        if name in values:
-            raise TypeError(f"input '{name}' is given twice")
-        values[name] = value
-    missing = [name for name in names if name not in values]
-    if missing:
-        raise TypeError(f"inputs are missing: {', '.join(missing)}")
-    return values
-
-
-HostValue = tuple[int, _ingot.DataType, tuple[int, ...]]
-
-
-def _host_values(inputs: list[tuple[str, _ingot.DataType]],
-                 values: Mapping[str, typing.Any]) -> tuple[list[HostValue], list[object]]:
-    """Address, type and shape of each input, and arrays to keep meanwhile. Errors: TypeError."""
-    given: list[HostValue] = []
-    held: list[object] = []
-    for name, dtype in inputs:
-        array = _arrays.from_any(f"input '{name}'", values[name], 0)
-        if array.dtype != dtype:
-            raise TypeError(f"input '{name}': got {array.dtype.name}, expected {dtype.name}")
-        if array.on_gpu:
-            raise TypeError(f"input '{name}': got an array of a GPU, expected one in host memory")
-        given.append((array.address, array.dtype, array.shape))
-        held.append(array)
-    return given, held
-
-
 class CompiledModel:
     """A model that runs by being called.
 
@@ -172,6 +136,8 @@ class CompiledModel:
     """Inputs in their order."""
     outputs: list[TensorSpec]
     """Outputs in their order."""
+    defaults: dict[str, np.ndarray[typing.Any, typing.Any]]
+    """By name, the values of inputs that a call may leave out."""
 
     def __init__(self, engine: _ingot.ICudaEngine, errors: _Log, gpu: int | None,
                  priority: str = "normal") -> None:
@@ -183,6 +149,8 @@ class CompiledModel:
         is_input = [engine.get_tensor_mode(name) == _ingot.TensorIOMode.INPUT for name in names]
         self.inputs = [spec for spec, first in zip(specs, is_input) if first]
         self.outputs = [spec for spec, first in zip(specs, is_input) if not first]
+        found = {spec.name: engine.get_input_default(spec.name) for spec in self.inputs}
+        self.defaults = {name: value for name, value in found.items() if value is not None}
         self._on_host = {name: engine.get_tensor_location(name) == _ingot.TensorLocation.HOST
                          for name in names}
 
@@ -210,13 +178,14 @@ class CompiledModel:
         return f"<ingot.CompiledModel {text(self.inputs)} -> {text(self.outputs)}, {self.device}>"
 
     def __call__(self, *arrays: typing.Any, stream: typing.Any = None, **named: typing.Any) -> typing.Any:
-        """Runs once: inputs in their order or by name; one array for one output, a tuple for several.
+        """Runs once: inputs in their order or by name, but for those with defaults; one array for one
+        output, a tuple for several.
 
         stream: a CUDA stream of torch, CuPy or cuda-python, or its address as an integer.
         Errors: TypeError for inputs of a wrong number, name or type, ValueError for shapes that do
         not fit, RuntimeError when the run fails.
         """
-        values = _by_name([spec.name for spec in self.inputs], arrays, named)
+        values = by_name([spec.name for spec in self.inputs], arrays, named, self.defaults)
         first = next(iter(values.values()), None)
         kind = _arrays.kind_of(first) if first is not None else "numpy"
         handle = 0 if self._gpu is None else _arrays.stream_of(stream, kind, self._gpu)
@@ -233,8 +202,8 @@ class CompiledModel:
         Errors: TypeError for inputs of a wrong number, name or type, RuntimeError when the run
         fails or shapes do not fit.
         """
-        values = _by_name([spec.name for spec in self.inputs], arrays, named)
-        given, held = _host_values([(spec.name, spec.dtype) for spec in self.inputs], values)
+        values = by_name([spec.name for spec in self.inputs], arrays, named, self.defaults)
+        given, held = host_values([(spec.name, spec.dtype) for spec in self.inputs], values)
         with _cuda.current(self._gpu):
             found = _ingot._find_not_finite(self.engine, given)
         del held
@@ -373,7 +342,7 @@ def _add_samples(network: _ingot.INetworkDefinition, config: _ingot.IBuilderConf
         named = sample if isinstance(sample, Mapping) else {}
         arrays = () if named else sample if isinstance(sample, (list, tuple)) else (sample,)
         try:
-            given, held = _host_values(inputs, _by_name(names, arrays, named))
+            given, held = host_values(inputs, by_name(names, arrays, named))
         except TypeError as error:
             raise TypeError(f"samples[{number}]: {error}") from None
         added = _ingot._add_sample_inputs(config, given)
@@ -389,6 +358,7 @@ def _build(model: bytes | None, path: str | None, logger: _Log,
     if network is None or config is None:
         raise RuntimeError(f"the engine could not be built: {logger.take()}")
     parser = _ingot.OnnxParser(network, logger)
+    parser.set_optional_inputs(options["optional_inputs"])
     if not (parser.parse_from_file(path or "") if model is None else parser.parse(model, path)):
         texts = [str(parser.get_error(i)) for i in range(parser.num_errors)]
         raise ValueError("the model cannot be read: " + ("; ".join(texts) or logger.take()))
@@ -428,7 +398,8 @@ def compile(model: typing.Any, *, fp16: bool = False, bf16: bool = False, int8: 
             progress_monitor: _ingot.IProgressMonitor | None = None,
             save: str | os.PathLike[str] | None = None,
             priority: str = "normal", threads: int | None = None,
-            samples: Iterable[Sample] | None = None, batch_invariant: bool = False) -> CompiledModel:
+            samples: Iterable[Sample] | None = None, batch_invariant: bool = False,
+            optional_inputs: Sequence[str] = ()) -> CompiledModel:
     """A function of arrays from a model.
 
     model: the path of an ONNX model or of an engine, the bytes of either, or an onnx.ModelProto.
@@ -452,6 +423,8 @@ def compile(model: typing.Any, *, fp16: bool = False, bf16: bool = False, int8: 
         They are run in f32; layers whose numbers f16 cannot hold keep f32, and a warning names
         them. Without samples such numbers become infinite.
     batch_invariant: for ONNX models: a row's results have the same bits alone and in any batch.
+    optional_inputs: for ONNX models: inputs that calls may leave out, whose default is the
+        initializer of the same name. Without it such inputs are constants.
 
     Returns a CompiledModel. Errors: FileNotFoundError, ValueError for a model or shapes that are
     not valid, RuntimeError when the engine cannot be built or cannot run on the device.
@@ -466,7 +439,7 @@ def compile(model: typing.Any, *, fp16: bool = False, bf16: bool = False, int8: 
     options = {"fp16": fp16, "bf16": bf16, "int8": int8, "fp8": fp8, "calibrator": calibrator,
                "shapes": shapes, "workspace": workspace, "progress_monitor": progress_monitor,
                "optimization_level": optimization_level, "samples": samples,
-               "batch_invariant": batch_invariant}
+               "batch_invariant": batch_invariant, "optional_inputs": list(optional_inputs)}
     log = _Log(logger)
     data: bytes | None
     path: str | None = None
@@ -483,6 +456,9 @@ def compile(model: typing.Any, *, fp16: bool = False, bf16: bool = False, int8: 
     if batch_invariant and data is not None and _is_engine(data):
         raise ValueError("batch_invariant: it is for ONNX models, and this is an engine: build it with "
                          "'ingot build --batchInvariant' and leave the argument out")
+    if optional_inputs and data is not None and _is_engine(data):
+        raise ValueError("optional_inputs: they are for ONNX models, and this is an engine: build it with "
+                         "'ingot build --optionalInputs=" + ",".join(optional_inputs) + "' and leave the argument out")
     blob: bytes | _ingot.IHostMemory
     blob = data if data is not None and _is_engine(data) else _build(data, path, log, options)
     runtime = _ingot.Runtime(log)

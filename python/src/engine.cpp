@@ -228,6 +228,25 @@ void bind_weights_of(Engine& c) {
         .def("create_weights_manager", method<&ICudaEngine::createWeightsManager>(),
              "What saves, unloads and restores the weights of an engine that can be refitted; None "
              "for others.")
+        .def(
+            "get_input_default",
+            [](nb::pointer_and_handle<ICudaEngine> self, const char* name) -> nb::object {
+                ingot::HostTensor value;
+                if (!ingot::getInputDefault(*self.p, name, value)) {
+                    return nb::none();
+                }
+                int64_t count = 1;
+                nb::list shape;
+                for (int32_t i = 0; i < value.dims.nbDims; ++i) {
+                    count *= value.dims.d[i];
+                    shape.append(value.dims.d[i]);
+                }
+                return numpy_of({value.type, value.data, count}, self.h).attr("reshape")(shape);
+            },
+            "name"_a, nb::sig("def get_input_default(self, name: str) -> numpy.ndarray | None"),
+            "Beyond TensorRT: the default of an input that a run may leave out "
+            "(OnnxParser.set_optional_inputs(), ingot build --optionalInputs), as an array that is "
+            "read-only; None for others.")
         .def_prop_ro(
             "device",
             [](const ICudaEngine& self) {

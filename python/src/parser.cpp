@@ -169,6 +169,20 @@ void bind_parser_frame(nb::class_<IParser>& c) {
         .def("clear_errors", &IParser::clearErrors, "Forgets all errors.")
         .def("supports_operator", &IParser::supportsOperator, "op_name"_a,
              "Whether an ONNX operator of this name is known.")
+        .def(
+            "set_optional_inputs",
+            [](IParser& self, const std::vector<std::string>& names) {
+                std::vector<const char*> texts;
+                for (const std::string& name : names) {
+                    texts.push_back(name.c_str());
+                }
+                return ingot::setOptionalInputs(self, texts.data(),
+                                                static_cast<int32_t>(texts.size()));
+            },
+            "names"_a,
+            "Beyond TensorRT: makes these inputs of the model that is parsed next inputs with a "
+            "default, the initializer of that name, which ICudaEngine.get_input_default() tells. "
+            "Without it they are constants. A model fails to parse where one has no default.")
         .def_prop_rw("flags", &IParser::getFlags, &IParser::setFlags, "Bits of OnnxParserFlag.")
         .def("set_flag", &IParser::setFlag, "flag"_a, "Switches an OnnxParserFlag on.")
         .def("clear_flag", &IParser::clearFlag, "flag"_a, "Switches an OnnxParserFlag off.")

@@ -7,6 +7,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
+import serving_models
 from shim import package
 from small_models import with_shapes_found_at_run_time
 
@@ -66,6 +67,28 @@ def test_what_a_model_tells_of_itself(model):
     assert model.outputs[0].name == "scores"
     assert repr(model) == ("<ingot.CompiledModel image: FLOAT[-1, 1, 8, 8] -> scores: "
                            "FLOAT[-1, 10], cpu>")
+
+
+def test_calls_may_leave_optional_inputs_out(tmp_path):
+    path = serving_models.with_defaults(tmp_path / "model.onnx")
+    x = np.array([1, 2], np.float32)
+    fixed = ingot.compile(path, device="cpu")  # the defaults are constants
+    assert [spec.name for spec in fixed.inputs] == ["x"] and fixed.defaults == {}
+    saved = tmp_path / "model.engine"
+    for model in (ingot.compile(path, device="cpu", optional_inputs=["scale", "shift"], save=saved),
+                  ingot.compile(saved, device="cpu")):
+        assert {name: value.tolist() for name, value in model.defaults.items()} == {"scale": [3], "shift": [10, 20]}
+        assert not model.defaults["shift"].flags.writeable
+        assert model(x).tolist() == [13, 26]
+        assert model(x, shift=np.zeros(2, np.float32)).tolist() == [3, 6]
+        assert model(x, np.array([5], np.float32)).tolist() == [15, 30]
+        assert model.find_not_finite(x) == []
+        with pytest.raises(TypeError, match="inputs are missing: x"):
+            model(scale=np.ones(1, np.float32))
+    with pytest.raises(ValueError, match="optional_inputs: they are for ONNX models, and this is an engine"):
+        ingot.compile(saved, device="cpu", optional_inputs=["scale"])
+    with pytest.raises(ValueError, match="the model cannot be read: .*'x'"):
+        ingot.compile(path, device="cpu", optional_inputs=["x"])
 
 
 def test_bytes_and_protobufs_and_engines_are_models(tmp_path, expected):

@@ -140,7 +140,8 @@ REFUSED = {
         "input 'image': shape [-1, 1, 8, 9] is configured (the first size are the rows of a batch), the engine has "
         "[-1, 1, 8, 8]",
     'input [{ name: "image" data_type: TYPE_FP32 dims: [1, 8, 8] optional: true }]':
-        f"input.optional {IN_RAY}: every request brings all inputs",
+        "input 'image' has optional, and the engine has no default for it: build it with 'ingot build "
+        "--optionalInputs=image' from a model that has one",
     'input [{ name: "image" data_type: TYPE_FP32 dims: [1, 8, 8] allow_ragged_batch: true }]':
         f"input.allow_ragged_batch {IN_RAY}",
     "batch_input [{ kind: BATCH_ELEMENT_COUNT }]": f"batch_input {IN_RAY}",

@@ -9,6 +9,7 @@ import threading
 import numpy as np
 import pytest
 
+import ingot_command
 import ray_cluster
 import serving_cases
 import serving_models
@@ -21,6 +22,11 @@ instance_group [{ count: 1 kind: KIND_CPU }]
 dynamic_batching { max_queue_delay_microseconds: 2000 }
 """
 WAITING = CONFIG.replace("2000", "1000000")  # requests wait a second for others: load that no machine's speed changes
+OPTIONAL = """instance_group [{ kind: KIND_CPU }]
+input [{ name: "x" data_type: TYPE_FP32 dims: [2] }, { name: "scale" data_type: TYPE_FP32 dims: [1] optional: true },
+       { name: "shift" data_type: TYPE_FP32 dims: [2] optional: true }]
+output [{ name: "y" data_type: TYPE_FP32 dims: [2] }]
+"""
 WARM = """instance_group [{ kind: KIND_CPU }]
 model_warmup [{ name: "first" count: 2
   inputs { key: "a" value: { data_type: TYPE_FP16 dims: [2, 3] random_data: true } }
@@ -38,6 +44,10 @@ def cluster(tmp_path_factory, digits_engine):
             running.add("versions", scaled(running.folder / "scaled.onnx", factor), "version_policy { all { } } "
                         "instance_group [{ kind: KIND_CPU }]", version=version, file_name="model.onnx")
         running.add("sum", added(running.folder / "sum.onnx"), WARM, file_name="model.onnx")
+        file = serving_models.with_defaults(running.folder / "defaults.onnx")
+        running.add("optional_model", file, OPTIONAL, file_name="model.onnx")
+        ingot_command.call("build", str(file), "--optionalInputs=scale,shift", "-o", str(running.folder / "d.engine"))
+        running.add("optional_engine", running.folder / "d.engine", "instance_group [{ kind: KIND_CPU }]")
         (running.repository / "sum" / "warmup").mkdir()
         np.arange(3, dtype=np.float32).tofile(running.repository / "sum" / "warmup" / "b")
         running.run()
@@ -166,6 +176,19 @@ def test_a_model_without_batches_takes_all_its_inputs(cluster):
         cluster.infer("sum", {"a": a, "b": np.ones(4, np.float32)})
     assert "unexpected shape for input 'b' for model 'sum'. Expected [3], got [4]." in refused.value.text
     assert "not every batch size is prepared" not in cluster.replica_logs("sum")
+
+
+@pytest.mark.parametrize("name", ["optional_model", "optional_engine"])
+def test_requests_may_leave_optional_inputs_out(cluster, name):
+    x = {"x": np.array([1, 2], np.float32)}
+    scale = {"scale": np.array([5], np.float32)}
+    shift = {"shift": np.array([1, 1], np.float32)}
+    for inputs, expected in ((x, [13, 26]), (x | scale, [15, 30]), (shift | x, [4, 7]), (x | shift | scale, [6, 11]),
+                             (x, [13, 26])):
+        assert cluster.infer(name, inputs)["y"].tolist() == expected
+    with pytest.raises(Refused) as refused:
+        cluster.infer(name, scale)
+    assert "but missing required input(s) ['x']" in refused.value.text
 
 
 def test_more_requests_at_once_bring_more_replicas(cluster):

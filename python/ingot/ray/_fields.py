@@ -20,8 +20,7 @@ FIELDS: dict[str, tuple[str, str]] = {
     "input.is_shape_tensor": (HONOURED, "where max_batch_size is 0"),
     "input.allow_ragged_batch": (REFUSED, "requests of one shape are batched; leave the field out, and "
                                           "requests of other shapes run in batches of their own"),
-    "input.optional": (REFUSED, "every request brings all inputs; leave the field out, or serve the model "
-                                "with Triton Inference Server"),
+    "input.optional": (HONOURED, "a request without it runs with the model's default; max_batch_size is 0 then"),
     "input.is_non_linear_format_io": (REFUSED, "clients send and get rows"),
     "output": (INSIDE, ""),
     "output.name": (HONOURED, "checked against the engine"),

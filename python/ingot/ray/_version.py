@@ -30,6 +30,7 @@ class Tensor:
     least: tuple[int, ...] = ()  # of the profile; () without
     usual: tuple[int, ...] = ()
     most: tuple[int, ...] = ()
+    has_default: bool = False
 
 
 class _Errors(ingot.IErrorRecorder):
@@ -79,8 +80,11 @@ class Version:
         self.settings = settings
         try:
             _repository.check_start(pathlib.Path(path))
+            is_model = pathlib.Path(path).suffix == ".onnx"
+            optional = [t.name for t in settings.message().input if t.optional and is_model]
             self.model = ingot.compile(path, fp16=settings.fp16, batch_invariant=settings.batch_invariant,
-                                       device=device, threads=settings.threads if device == "cpu" else None)
+                                       device=device, threads=settings.threads if device == "cpu" else None,
+                                       optional_inputs=optional)
             self._describe()
         except (OSError, RuntimeError, ValueError) as error:
             raise ConfigError(f"model '{settings.name}', file '{pathlib.Path(path).name}': {error}") from None
@@ -107,7 +111,9 @@ class Version:
         self.inputs = _checked("input", config, config.input, found[:count])
         self.outputs = _checked("output", config, config.output, found[count:])
         _check_batch(config, self.settings, [*found])
-        missing = [t.name for t in found[:count] if t.name not in {i.name for i in self.inputs}]
+        self.optional = _optional(config, self.model.defaults)
+        missing = [t.name for t in found[:count]
+                   if t.name not in {i.name for i in self.inputs} and not t.has_default]
         if missing:
             raise ConfigError(f"the engine's input '{missing[0]}' is not configured: add it, or leave out all "
                               "inputs and outputs")
@@ -123,7 +129,9 @@ class Version:
             found = [tuple(shape) for shape in shapes]
             if len(found) == 3 and len(found[2]) == len(spec.shape) and -1 not in found[2]:
                 bounds = found
-        return Tensor(spec.name, _TYPE_NAMES[spec.dtype], tuple(spec.shape), (), (), *bounds)
+        least, usual, most = bounds
+        return Tensor(spec.name, _TYPE_NAMES[spec.dtype], tuple(spec.shape), (), (), least, usual, most,
+                      spec.name in self.model.defaults)
 
     def prepare(self, inputs: Arrays) -> tuple[dict[str, Array], int]:
         """A request's inputs as the engine sees them, and its rows (0 without batches). Errors:
@@ -134,9 +142,10 @@ class Version:
         model = f"model '{self.settings.name}'"
         for key in inputs.keys() - expected.keys() if len(inputs) <= len(expected) else ():
             raise Refused("INVALID_ARG", f"unexpected inference input '{key}' for {model}")
-        if len(inputs) != len(expected):
+        required = expected.keys() - self.optional
+        if required - inputs.keys() or len(inputs) > len(expected):
             raise _about(f"expected {len(expected)} inputs but got {len(inputs)} inputs for {model}. Got input(s) "
-                         f"{_names(inputs)}, but missing required input(s) {_names(expected.keys() - inputs.keys())}. "
+                         f"{_names(inputs)}, but missing required input(s) {_names(required - inputs.keys())}. "
                          "Please provide all required input(s).")
         values, rows = {}, -1
         for key, array in inputs.items():
@@ -303,11 +312,28 @@ def _complete(config: typing.Any, inputs: list[Tensor], outputs: list[Tensor]) -
         config.dynamic_batching.SetInParent()
 
 
+def _optional(config: typing.Any, defaults: typing.Container[str]) -> set[str]:
+    """The inputs that a request may leave out. Errors: ConfigError as the backend's for Triton."""
+    names = {entry.name for entry in config.input if entry.optional}
+    for name in sorted(names):
+        if name not in defaults:
+            raise ConfigError(f"input '{name}' has optional, and the engine has no default for it: build it with "
+                              f"'ingot build --optionalInputs={name}' from a model that has one (an initializer of "
+                              "the input's name), or leave the field out")
+        if config.max_batch_size:
+            raise ConfigError(f"input '{name}' has optional, and max_batch_size is {config.max_batch_size}: a default "
+                              "has no rows for the requests of a batch; set max_batch_size to 0, or leave the field "
+                              "out")
+    return names
+
+
 def _write(entry: typing.Any, tensor: Tensor, batched: bool) -> None:
     entry.name = tensor.name
     entry.data_type = model_config_pb2.DataType.Value(f"TYPE_{tensor.datatype}")
     dims = tensor.engine[1:] if batched else tensor.engine
     entry.dims.extend(dims or (1,))  # the protocol has no tensor without sizes
+    if tensor.has_default and not batched:
+        entry.optional = True
     if not dims and batched:
         entry.reshape.SetInParent()
 
