@@ -15,13 +15,14 @@ from ray.cluster_utils import Cluster
 
 import ingot.ray
 
-CPUS = 8  # logical ones: nothing here is about speed
+CPUS = 8  # logical ones of a node, twice as many where it is alone: nothing here is about speed
 
 
 class Program:
     def __init__(self, http, grpc, nodes):
         self.cluster = Cluster(initialize_head=True, head_node_args={
-            "num_cpus": CPUS, "num_gpus": 0, "include_dashboard": False, "resources": {"head": 1}})
+            "num_cpus": CPUS if nodes else 2 * CPUS, "num_gpus": 0, "include_dashboard": False,
+            "resources": {"head": 1}})
         self.workers = [self.cluster.add_node(num_cpus=CPUS, num_gpus=0, resources={"worker": 1})
                         for _ in range(nodes)]
         ray.init(address=self.cluster.address, namespace="serve", log_to_driver=False)
