@@ -25,19 +25,6 @@ std::optional<Group> convolution(const Graph& g, const Node* n) {
     return is_conv ? std::optional(group_of(g, *n)) : std::nullopt;
 }
 
-/// Appends the nodes of a group, which `n` of the graph around is.
-Value append(Graph& body, const Group& group, std::map<uint32_t, Value> inside) {
-    for (const Node& node : group.nodes) {
-        Values operands;
-        for (Value v : node.inputs) {
-            operands.push_back(inside.at(v.id));
-        }
-        body.set_origin(node.name);
-        inside[node.outputs[0].id] = body.add(*node.def, node.attrs, operands)[0];
-    }
-    return inside.at(group.outputs[0].id);
-}
-
 std::optional<Values> fuse(const KernelSet& kernels, Graph& out, std::span<const uint32_t> uses,
                            const Node& n, std::span<const Value> in) {
     Node now = n;
@@ -63,7 +50,8 @@ std::optional<Values> fuse(const KernelSet& kernels, Graph& out, std::span<const
         for (size_t i = 0; i < outer.size(); ++i) {
             inside[group.inputs[i].id] = outer[i] == between ? made : inputs.of(outer[i]);
         }
-        return append(body, group, std::move(inside));
+        append_nodes(body, group.nodes, inside);
+        return inside.at(group.outputs[0].id);
     };
     // All inputs come before the first node.
     for (Value v : producer->inputs) {

@@ -156,17 +156,7 @@ private:
         for (size_t i = 0; i < in.size(); ++i) {
             at[inner.inputs()[i].id] = in[i];
         }
-        for (const Node& node : inner.nodes()) {
-            Values operands;
-            for (Value v : node.inputs) {
-                operands.push_back(at.at(v.id));
-            }
-            body.set_origin(node.name);
-            Values out = body.add(*node.def, node.attrs, operands);
-            for (size_t i = 0; i < out.size(); ++i) {
-                at[node.outputs[i].id] = out[i];
-            }
-        }
+        append_nodes(body, inner.nodes(), at);
         return at.at(inner.outputs()[0].id);
     }
 

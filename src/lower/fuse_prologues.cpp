@@ -68,14 +68,7 @@ std::optional<Candidate> candidate(const Graph& g, const Node& n, std::span<cons
 /// `inside` maps the candidate's values to `body`.
 std::optional<Values> fused(const KernelSet& kernels, Graph& g, const Candidate& c, Graph body,
                             std::map<uint32_t, Value> inside, const Values& inputs) {
-    for (const Node& node : c.nodes) {
-        Values operands;
-        for (Value v : node.inputs) {
-            operands.push_back(inside.at(v.id));
-        }
-        body.set_origin(node.name);
-        inside[node.outputs[0].id] = body.add(*node.def, node.attrs, operands)[0];
-    }
+    append_nodes(body, c.nodes, inside);
     body.add_output("", inside.at(c.results[0].id));
     Group group{body, body.nodes(), body.inputs(), body.outputs()};
     if (kernels.find(c.kernel, group) == nullptr) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operands of a group that a pass builds.
+// The operands and the nodes of a group that a pass builds.
 #pragma once
 
 #include "ir/graph.h"
 
 #include <algorithm>
+#include <map>
+#include <span>
 
 namespace ingot::plan {
 
@@ -31,5 +33,22 @@ private:
     const Graph& around_;
     Values values_;
 };
+
+/// Appends copies of nodes to the body. `inside` maps the ids of the values that they read to the
+/// body's values, and gets those of their results.
+inline void append_nodes(Graph& body, std::span<const Node> nodes,
+                         std::map<uint32_t, Value>& inside) {
+    for (const Node& n : nodes) {
+        Values operands;
+        for (Value v : n.inputs) {
+            operands.push_back(inside.at(v.id));
+        }
+        body.set_origin(n.name);
+        Values results = body.add(*n.def, n.attrs, operands);
+        for (size_t i = 0; i < results.size(); ++i) {
+            inside[n.outputs[i].id] = results[i];
+        }
+    }
+}
 
 } // namespace ingot::plan
