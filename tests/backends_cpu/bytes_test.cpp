@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of bytes are exact on every instruction set, the largest ones too.
 #include "backends/cpu/onednn_library.h"
-#include "backends/cpu/simd/simd.h"
 #include "backends_cpu/compare.h"
+#include "backends_cpu/vector_loops.h"
 #include "ops/ops.h"
 
 #include <gtest/gtest.h>
@@ -76,11 +76,7 @@ TEST(CpuBytes, ConvolutionsAreExact) {
 TEST(CpuBytes, SumsWrapAsThoseOf32BitsDo) {
     // 255 * 255 * 2 for each of 70,000 pairs: far above 2^31.
     constexpr int64_t pairs = 70000;
-    for (cpu::InstructionSet s : {cpu::InstructionSet::Baseline, cpu::InstructionSet::Avx2,
-                                  cpu::InstructionSet::Avx512, cpu::InstructionSet::Avx512Vnni}) {
-        if (s > cpu::instruction_set()) {
-            continue;
-        }
+    for (cpu::InstructionSet s : test::instruction_sets()) {
         SCOPED_TRACE(cpu::name(s));
         const cpu::VectorLoops& loops = cpu::vector_loops(s);
         for (int64_t rows = 1; rows <= loops.tile.rows; ++rows) {

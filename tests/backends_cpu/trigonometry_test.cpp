@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // sin, cos, tan and atan of f32 in every instruction set: the nearest float but for a hundredth of
 // its last place, and the same bits everywhere.
-#include "backends/cpu/simd/simd.h"
+#include "backends_cpu/vector_loops.h"
 
 #include <gtest/gtest.h>
 
@@ -27,28 +27,6 @@ const Function functions[] = {
     {ExprOp::Tan, [](long double x) { return std::tan(x); }},
     {ExprOp::Atan, [](long double x) { return std::atan(x); }},
 };
-
-/// The sets that this processor has, up to the limit that the environment sets.
-std::vector<InstructionSet> sets() {
-    std::vector<InstructionSet> all;
-    for (InstructionSet s : {InstructionSet::Baseline, InstructionSet::Avx2, InstructionSet::Avx512,
-                             InstructionSet::Avx512Vnni}) {
-        if (s <= instruction_set()) {
-            all.push_back(s);
-        }
-    }
-    return all;
-}
-
-std::vector<float> results(InstructionSet set, ExprOp op, const std::vector<float>& x) {
-    std::vector<float> y(x.size());
-    MapLoop loop = vector_loops(set).map(op, DType::F32);
-    EXPECT_NE(loop, nullptr) << name(op) << " has no loop for " << name(set);
-    if (loop != nullptr) {
-        loop(y.data(), x.data(), nullptr, nullptr, static_cast<int64_t>(x.size()));
-    }
-    return y;
-}
 
 /// In units of the last place of the exact value.
 long double error(float got, long double exact) {
@@ -82,7 +60,7 @@ std::vector<float> floats_near_multiples() {
 
 void expect_nearest(const std::vector<float>& x) {
     for (const Function& f : functions) {
-        std::vector<float> first = results(InstructionSet::Baseline, f.op, x);
+        std::vector<float> first = test::mapped(InstructionSet::Baseline, f.op, x);
         size_t worst = 0;
         for (size_t i = 0; i < x.size(); ++i) {
             long double exact = f.exact(x[i]);
@@ -91,8 +69,8 @@ void expect_nearest(const std::vector<float>& x) {
         }
         EXPECT_LE(error(first[worst], f.exact(x[worst])), 0.51L)
             << name(f.op) << " of " << x[worst] << " gives " << first[worst];
-        for (InstructionSet set : sets()) {
-            std::vector<float> y = results(set, f.op, x);
+        for (InstructionSet set : test::instruction_sets()) {
+            std::vector<float> y = test::mapped(set, f.op, x);
             EXPECT_EQ(std::memcmp(y.data(), first.data(), y.size() * sizeof(float)), 0)
                 << name(f.op) << ": " << name(set) << " differs from "
                 << name(InstructionSet::Baseline);
@@ -112,15 +90,15 @@ TEST(CpuTrigonometry, InfinityNanAndZero) {
     const float inf = std::numeric_limits<float>::infinity();
     const float nan = std::numeric_limits<float>::quiet_NaN();
     const std::vector<float> x = {inf, -inf, nan, 0.0f, -0.0f};
-    for (InstructionSet set : sets()) {
+    for (InstructionSet set : test::instruction_sets()) {
         for (ExprOp op : {ExprOp::Sin, ExprOp::Cos, ExprOp::Tan}) {
-            std::vector<float> y = results(set, op, x);
+            std::vector<float> y = test::mapped(set, op, x);
             EXPECT_TRUE(std::isnan(y[0]) && std::isnan(y[1]) && std::isnan(y[2]));
             bool cosine = op == ExprOp::Cos;
             EXPECT_EQ(y[3], cosine ? 1.0f : 0.0f);
             EXPECT_EQ(std::signbit(y[4]), !cosine) << name(op);
         }
-        std::vector<float> y = results(set, ExprOp::Atan, x);
+        std::vector<float> y = test::mapped(set, ExprOp::Atan, x);
         EXPECT_EQ(y[0], 1.57079637f);
         EXPECT_EQ(y[1], -1.57079637f);
         EXPECT_TRUE(std::isnan(y[2]));
@@ -130,16 +108,16 @@ TEST(CpuTrigonometry, InfinityNanAndZero) {
 
 TEST(CpuTrigonometry, AnElementDoesNotDependOnItsNeighbours) {
     // One far element sends its block through the scalar loop; lengths end inside vectors.
-    for (InstructionSet set : sets()) {
+    for (InstructionSet set : test::instruction_sets()) {
         for (const Function& f : functions) {
             for (size_t n : {1, 7, 33, 300}) {
                 std::vector<float> x(n);
                 for (size_t i = 0; i < n; ++i) {
                     x[i] = 0.37f * static_cast<float>(i) - 5.0f;
                 }
-                std::vector<float> near = results(set, f.op, x);
+                std::vector<float> near = test::mapped(set, f.op, x);
                 x[n / 2] = 3e30f;
-                std::vector<float> far = results(set, f.op, x);
+                std::vector<float> far = test::mapped(set, f.op, x);
                 for (size_t i = 0; i < n; ++i) {
                     EXPECT_TRUE(i == n / 2 || near[i] == far[i]) << name(f.op) << " " << i;
                 }
