@@ -154,9 +154,9 @@ def test_each_claim_has_a_test_that_names_the_option():
     source = "\n".join(path.read_text() for path in sorted(pathlib.Path(__file__).parent.glob("test_*.py"))
                        if path.name != "test_option_effects.py")
     for field, test in PROVED.items():
-        found = re.search(rf"^def {test}\(.*?(?=^\S|\Z)", source, re.DOTALL | re.MULTILINE)
-        assert found, f"{field}: there is no {test}"
-        assert any(re.search(re.escape(name) + r"(?![\w-])", found.group()) for name in NAMES[field]), (field, test)
+        found = re.findall(rf"^def {test}\(.*?(?=^\S|\Z)", source, re.DOTALL | re.MULTILINE)
+        assert len(found) == 1, f"{field}: {len(found)} tests have the name {test}, expected 1: give each its own"
+        assert any(re.search(re.escape(name) + r"(?![\w-])", found[0]) for name in NAMES[field]), (field, test)
     for field, (path, word) in UNITS.items():
         assert word in (ingot.REPOSITORY / "tests" / path).read_text(), (field, path, word)
 

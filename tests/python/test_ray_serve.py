@@ -179,7 +179,7 @@ def test_a_model_without_batches_takes_all_its_inputs(cluster):
 
 
 @pytest.mark.parametrize("name", ["optional_model", "optional_engine"])
-def test_requests_may_leave_optional_inputs_out(cluster, name):
+def test_requests_to_ray_may_leave_optional_inputs_out(cluster, name):
     x = {"x": np.array([1, 2], np.float32)}
     scale = {"scale": np.array([5], np.float32)}
     shift = {"shift": np.array([1, 1], np.float32)}

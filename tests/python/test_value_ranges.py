@@ -44,7 +44,7 @@ def test_finite_values_are_reported_as_none(logs):
     assert logs.find_not_finite(np.ones((2, 3), np.float32)) == []
 
 
-def test_the_first_layer_and_the_first_nan_are_named(logs):
+def test_the_first_layer_that_is_not_finite_and_the_first_nan_are_found(logs):
     x = np.ones((4, 3), np.float32)
     x[2, 1] = x[3, 1] = 0
     first, nan = logs.find_not_finite(x=x)
