@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/expr_fusions.h"
 
+#include "backends/cpu/byte_tables.h"
 #include "plan/epilogue.h"
 
 #include <bit>
@@ -9,13 +10,6 @@
 namespace ingot::cpu {
 
 namespace {
-
-/// A fused loop, and the instructions between what it reads and its result; nothing else reads
-/// them.
-struct Fusion {
-    FusedLoop loop;
-    std::vector<int> own;
-};
 
 /// Follows an expression backwards.
 class Backwards {
@@ -27,7 +21,6 @@ public:
     /// Goes on to operand k, if nothing else reads it.
     bool go(int k) {
         at_ = here().args[index(k)];
-        own.push_back(at_);
         return uses_[index(at_)] == 1;
     }
     /// The operand of a commutative function that the constant `x` meets, or -1.
@@ -51,8 +44,6 @@ public:
         return -1;
     }
 
-    std::vector<int> own;
-
 private:
     static size_t index(int i) { return static_cast<size_t>(i); }
     const Expr& e_;
@@ -61,7 +52,7 @@ private:
 };
 
 /// If instruction `n` is the cast that ends clip(round(x / scale) + zero) with a byte's limits.
-std::optional<Fusion> quantization(const Expr& e, int n) {
+std::optional<FusedLoop> quantization(const Expr& e, int n) {
     Backwards b(e, n);
     DType to = b.here().to;
     if (b.here().op != ExprOp::Cast || b.here().imm == 0 || (to != DType::I8 && to != DType::U8) ||
@@ -84,52 +75,72 @@ std::optional<Fusion> quantization(const Expr& e, int n) {
         b.here().type != DType::F32) {
         return std::nullopt;
     }
-    Fusion q;
-    q.loop.loop = vector_loops().quantize(to, zero >= 0);
-    q.loop.reads = {b.here().args[0], b.here().args[1]};
+    FusedLoop q{vector_loops().quantize(to, zero >= 0), {b.here().args[0], b.here().args[1]}};
     if (zero >= 0) {
-        q.loop.reads.push_back(zero);
+        q.reads.push_back(zero);
     }
-    q.own = std::move(b.own);
     return q;
 }
 
 /// If instruction `n` is the cast that ends f32(x - y * z) of i32, as sums less a zero point's
 /// share become floats.
-std::optional<Fusion> centred_sums(const Expr& e, int n) {
+std::optional<FusedLoop> centred_sums(const Expr& e, int n) {
     Backwards b(e, n);
     if (b.here().op != ExprOp::Cast || b.here().to != DType::F32 || !b.go(0) ||
         b.here().op != ExprOp::Sub || b.here().type != DType::I32) {
         return std::nullopt;
     }
-    Fusion f;
-    f.loop.loop = vector_loops().centred_sums;
-    f.loop.reads = {b.here().args[0]};
+    FusedLoop f{vector_loops().centred_sums, {b.here().args[0]}};
     if (!b.go(1) || b.here().op != ExprOp::Mul) {
         return std::nullopt;
     }
-    f.loop.reads.insert(f.loop.reads.end(), {b.here().args[0], b.here().args[1]});
-    f.own = std::move(b.own);
+    f.reads.insert(f.reads.end(), {b.here().args[0], b.here().args[1]});
     return f;
+}
+
+/// For each instruction, whether the result is computed without its value.
+std::vector<bool> unread(const Expr& e, const FusedLoops& fused) {
+    std::vector<bool> out(e.code.size(), true);
+    out.back() = false;
+    for (size_t n = e.code.size(); n-- > 0;) {
+        for (int i : out[n] ? std::vector<int>{} : fused.reads(e, n)) {
+            out[static_cast<size_t>(i)] = false;
+        }
+    }
+    return out;
 }
 
 } // namespace
 
+std::vector<int> FusedLoops::reads(const Expr& e, size_t n) const {
+    if (auto f = loops.find(n); f != loops.end()) {
+        return f->second.reads;
+    }
+    const ExprInstr& c = e.code[n];
+    return {c.args.begin(), c.args.begin() + plan::argument_count(c)};
+}
+
 FusedLoops fused_loops(const Expr& e) {
     FusedLoops out;
-    out.within.assign(e.code.size(), false);
+    const std::vector<int> tables = byte_tables(e);
     for (size_t n = 0; n < e.code.size(); ++n) {
-        std::optional<Fusion> f = quantization(e, static_cast<int>(n));
+        if (tables[n] >= 0) {
+            out.loops[n] = {vector_loops().lookup, {tables[n]}};
+            continue;
+        }
+        std::optional<FusedLoop> f = quantization(e, static_cast<int>(n));
         if (!f) {
             f = centred_sums(e, static_cast<int>(n));
         }
-        if (!f) {
-            continue;
+        if (f) {
+            out.loops.emplace(n, std::move(*f));
         }
-        for (int i : f->own) {
-            out.within[static_cast<size_t>(i)] = true;
+    }
+    out.within = unread(e, out);
+    for (auto& [n, loop] : out.loops) {
+        if (tables[n] >= 0 && !out.within[n]) {
+            loop.table = table_entries(e, tables[n], static_cast<int>(n));
         }
-        out.loops.emplace(n, std::move(f->loop));
     }
     return out;
 }

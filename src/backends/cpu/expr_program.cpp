@@ -21,20 +21,11 @@ int64_t width_of(DType t) {
     return bit_width(t) / 8;
 }
 
-/// The instructions that instruction `n` reads.
-std::vector<int> reads_of(const Expr& e, const FusedLoops& fused, size_t n) {
-    if (auto f = fused.loops.find(n); f != fused.loops.end()) {
-        return f->second.reads;
-    }
-    const ExprInstr& c = e.code[n];
-    return {c.args.begin(), c.args.begin() + plan::argument_count(c)};
-}
-
 /// The last instruction that reads each instruction.
 std::vector<size_t> last_reads(const Expr& e, const FusedLoops& fused) {
     std::vector<size_t> last(e.code.size(), 0);
     for (size_t n = 0; n < e.code.size(); ++n) {
-        for (int i : fused.within[n] ? std::vector<int>{} : reads_of(e, fused, n)) {
+        for (int i : fused.within[n] ? std::vector<int>{} : fused.reads(e, n)) {
             last[static_cast<size_t>(i)] = n;
         }
     }
@@ -54,7 +45,7 @@ std::vector<bool> uniform_values(const Expr& e, const FusedLoops& fused,
             out[n] = uniform[static_cast<size_t>(c.args[0])];
             continue;
         }
-        std::vector<int> reads = reads_of(e, fused, n);
+        std::vector<int> reads = fused.reads(e, n);
         out[n] = std::all_of(reads.begin(), reads.end(),
                              [&](int i) { return out[static_cast<size_t>(i)]; });
     }
@@ -95,6 +86,9 @@ ExprProgram::ExprProgram(const Expr& e, const std::vector<bool>& uniform, int64_
     std::vector<const ExprInstr*> constants;
     int64_t widest = result_width_;
     for (size_t n = 0; n < e.code.size(); ++n) {
+        if (fused.within[n]) {
+            continue;
+        }
         const ExprInstr& c = e.code[n];
         widest = std::max(widest, width_of(c.type));
         if (c.op == ExprOp::In) {
@@ -106,16 +100,17 @@ ExprProgram::ExprProgram(const Expr& e, const std::vector<bool>& uniform, int64_
             constants.push_back(&c);
             continue;
         }
-        if (fused.within[n] || (n + 1 != e.code.size() && last[n] == 0)) {
-            continue; // unused
-        }
         Instruction i;
         auto f = fused.loops.find(n);
         i.loop = f != fused.loops.end() ? f->second.loop : loop_of(e, c);
         CHECK(i.loop != nullptr, "no loop for ", c.op, " of ", c.type);
-        std::vector<int> reads = reads_of(e, fused, n);
+        std::vector<int> reads = fused.reads(e, n);
         for (size_t k = 0; k < reads.size(); ++k) {
             i.args[k] = at[static_cast<size_t>(reads[k])];
+        }
+        if (f != fused.loops.end() && f->second.table) {
+            i.args[reads.size()] = {Source::Table, static_cast<int>(tables_.size())};
+            tables_.push_back(*f->second.table);
         }
         // The target is chosen before the slots of dying operands are freed: in place, an operand
         // of another width could be overwritten before it is read.
@@ -169,6 +164,8 @@ const void* ExprProgram::address(const Operand& o, const void* const* in,
         return in[o.index];
     case Source::Constant:
         return constants_.data() + o.index * slot_bytes_;
+    case Source::Table:
+        return tables_[static_cast<size_t>(o.index)].data();
     default:
         return work + o.index * slot_bytes_;
     }

@@ -4,7 +4,8 @@
 
 #include "backends/cpu/simd/simd.h"
 
-#include <span>
+#include <array>
+#include <cstddef>
 #include <vector>
 
 namespace ingot::cpu {
@@ -41,7 +42,7 @@ public:
     void run(const void* const* in, void* out, int64_t n, std::byte* work) const;
 
 private:
-    enum class Source : uint8_t { Input, Slot, Constant };
+    enum class Source : uint8_t { Input, Slot, Constant, Table };
     struct Operand {
         Source source = Source::Slot;
         int index = 0;
@@ -59,6 +60,7 @@ private:
     std::vector<Instruction> once_; // their slots have no other use
     std::vector<Instruction> steps_;
     std::vector<std::byte> constants_; // blocks of one repeated value
+    std::vector<std::array<std::byte, 256>> tables_;
     int64_t slots_ = 0;
     int64_t slot_bytes_ = 0;
     int64_t block_ = 0;

@@ -26,6 +26,7 @@ const VectorLoops loops = {
     .convert = find_convert,
     .quantize = find_quantize,
     .centred_sums = centred_sums,
+    .lookup = lookup,
     .sum = row_sum,
     .sum_squares = row_sum_squares,
     .maximum = row_extreme<false>,

@@ -171,6 +171,57 @@ void centred_sums(void* out, const void* x, const void* y, const void* z, int64_
     }
 }
 
+#if defined(__AVX512BW__)
+using ByteVector = char __attribute__((vector_size(64)));
+inline ByteVector add_saturated(ByteVector a, ByteVector b) {
+    return __builtin_ia32_paddusb512_mask(a, b, ByteVector{}, ~0ULL);
+}
+inline ByteVector shuffled(ByteVector row, ByteVector at) {
+    return __builtin_ia32_pshufb512_mask(row, at, ByteVector{}, ~0ULL);
+}
+#elif defined(__AVX2__)
+using ByteVector = char __attribute__((vector_size(32)));
+inline ByteVector add_saturated(ByteVector a, ByteVector b) {
+    return __builtin_ia32_paddusb256(a, b);
+}
+inline ByteVector shuffled(ByteVector row, ByteVector at) {
+    return __builtin_ia32_pshufb256(row, at);
+}
+#endif
+
+void lookup(void* out, const void* x, const void* table, const void*, int64_t n) {
+    auto* r = static_cast<uint8_t*>(out);
+    const auto* a = static_cast<const uint8_t*>(x);
+    const auto* t = static_cast<const uint8_t*>(table);
+    int64_t i = 0;
+#if defined(__AVX2__)
+    // A shuffle reads one row of 16 entries, and gives 0 where its index has the top bit: the other
+    // rows' indices get it from the saturated addition.
+    constexpr auto width = static_cast<int64_t>(sizeof(ByteVector));
+    if (n >= width) {
+        ByteVector rows[16];
+        for (int64_t k = 0; k < 16; ++k) {
+            for (int64_t b = 0; b < width; b += 16) {
+                __builtin_memcpy(reinterpret_cast<char*>(&rows[k]) + b, t + 16 * k, 16);
+            }
+        }
+        for (; i + width <= n; i += width) {
+            ByteVector at;
+            __builtin_memcpy(&at, a + i, sizeof at);
+            ByteVector found = {};
+            for (const ByteVector& row : rows) {
+                found |= shuffled(row, add_saturated(at, ByteVector{} + char{0x70}));
+                at -= 16;
+            }
+            __builtin_memcpy(r + i, &found, sizeof found);
+        }
+    }
+#endif
+    for (; i < n; ++i) {
+        r[i] = t[a[i]];
+    }
+}
+
 void bf16_to_f32(void* out, const void* x, const void*, const void*, int64_t n) {
     auto* r = static_cast<int32_t*>(out);
     const auto* a = static_cast<const uint16_t*>(x);

@@ -23,6 +23,7 @@ namespace avx512 {
 extern const VectorLoops loops;
 }
 namespace avx512_vnni {
+extern const MapLoop lookup; // needs AVX-512 VBMI too
 extern const ByteTile byte_tile;
 extern const ByteTile quad_tile;
 } // namespace avx512_vnni
@@ -134,6 +135,9 @@ const VectorLoops& vector_loops(InstructionSet s) {
         VectorLoops loops = avx512::loops;
         loops.byte_tile = avx512_vnni::byte_tile;
         loops.quad_tile = avx512_vnni::quad_tile;
+        if (__builtin_cpu_supports("avx512vbmi")) {
+            loops.lookup = avx512_vnni::lookup;
+        }
         return loops;
     }();
     switch (s) {

@@ -47,6 +47,7 @@ struct VectorLoops {
     /// f32 to i8 or u8: round(a / b), with `shifted` + c, within the type's limits; NaN gives 0.
     MapLoop (*quantize)(DType to, bool shifted);
     MapLoop centred_sums; // i32 to f32: a - b * c, which wraps
+    MapLoop lookup;       // bytes: b[a], where b are 256 bytes, whatever n is
 
     // --- rows of f32
     float (*sum)(const float* x, int64_t n);
