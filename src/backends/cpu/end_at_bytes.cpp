@@ -1,69 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// end_at_bytes: a map of integer sums that rounds to bytes on its way (as before a mean of
-// quantised values) ends there, and a second map goes on from the bytes. The first is then an
-// epilogue that stores bytes, which oneDNN does with the product.
+// end_at_bytes: a map of integer sums that rounds to bytes on its way (as before an activation or a
+// mean of quantised values) ends there, and a second map goes on from the bytes. The first is then
+// an epilogue that stores bytes, which oneDNN does with the product.
+#include "backends/cpu/expr_part.h"
 #include "ir/rewrite.h"
 #include "lower/lowering.h"
 #include "ops/ops.h"
-#include "plan/epilogue.h"
-
-#include <algorithm>
-#include <map>
 
 namespace ingot::plan {
 
 namespace {
 
-/// The instructions of an expression that lead to one of them, with inputs numbered anew.
-class Part {
-public:
-    /// Instruction `known` (if any) is input 0 of the part, with elements of type `stored`.
-    Part(const Expr& e, int known, DType stored) : e_(e) {
-        if (known >= 0) {
-            done_[known] = body.in(0, stored);
-            inputs.push_back(-1);
-        }
-    }
-
-    int take(int i) {
-        if (auto at = done_.find(i); at != done_.end()) {
-            return at->second;
-        }
-        ExprInstr x = e_.code[static_cast<size_t>(i)];
-        for (int a = 0; a < argument_count(x); ++a) {
-            auto k = static_cast<size_t>(a);
-            x.args[k] = take(x.args[k]);
-        }
-        if (x.op == ExprOp::In) {
-            auto known = std::find(inputs.begin(), inputs.end(), x.args[0]);
-            int index = static_cast<int>(known - inputs.begin());
-            if (known == inputs.end()) {
-                inputs.push_back(x.args[0]);
-            }
-            x.args[0] = index;
-        }
-        body.code.push_back(x);
-        return done_[i] = static_cast<int>(body.code.size()) - 1;
-    }
-
-    Expr body;
-    std::vector<int> inputs; // of the whole expression
-
-private:
-    const Expr& e_;
-    std::map<int, int> done_;
-};
-
-/// The last instruction but the result that makes bytes of floats, or -1.
-int last_bytes(const Expr& e) {
-    for (int i = static_cast<int>(e.code.size()) - 2; i > 0; --i) {
+/// The instructions but the result that make bytes of floats.
+std::vector<int> bytes_on_the_way(const Expr& e) {
+    std::vector<int> out;
+    for (int i = 1; i + 1 < static_cast<int>(e.code.size()); ++i) {
         const ExprInstr& x = e.code[static_cast<size_t>(i)];
         if (x.op == ExprOp::Cast && is_byte(x.to) &&
             e.code[static_cast<size_t>(x.args[0])].type == DType::F32) {
-            return i;
+            out.push_back(i);
         }
     }
-    return -1;
+    return out;
 }
 
 /// A product's sums of 32 bits, which nothing else reads.
@@ -73,17 +31,15 @@ bool are_sums(const Graph& g, Value v, uint32_t readers) {
            (n->is(ops::conv_def) || n->is(dot_def));
 }
 
-std::optional<Values> two_maps(Rewriter& r, const Node& n, std::span<const Value> in,
+/// The map as one that ends at instruction `bytes` and one that goes on, if the first reads sums
+/// and the second no other tensor.
+std::optional<Values> split_at(int bytes, Rewriter& r, const Node& n, std::span<const Value> in,
                                std::span<const uint32_t> readers) {
-    int bytes = n.is(map_def) ? last_bytes(n.as<Map>().body) : -1;
-    if (bytes < 0) {
-        return std::nullopt;
-    }
     const auto& m = n.as<Map>();
     DType stored = m.body.code[static_cast<size_t>(bytes)].to;
-    Part first(m.body, -1, stored);
+    cpu::ExprPart first(m.body);
     first.take(bytes);
-    Part second(m.body, bytes, stored);
+    cpu::ExprPart second(m.body, bytes, stored);
     second.take(static_cast<int>(m.body.code.size()) - 1);
     Graph& g = r.out();
     auto value = [&](int i) { return in[static_cast<size_t>(i)]; };
@@ -98,7 +54,7 @@ std::optional<Values> two_maps(Rewriter& r, const Node& n, std::span<const Value
     Values of_second;
     for (int i : second.inputs) {
         if (i >= 0 && g.type(value(i)).rank() > 0) {
-            return std::nullopt; // the rest reads another tensor
+            return std::nullopt;
         }
         of_second.push_back(i < 0 ? Value{} : value(i));
     }
@@ -107,6 +63,19 @@ std::optional<Values> two_maps(Rewriter& r, const Node& n, std::span<const Value
     }
     of_second[0] = ops::map(g, std::move(first.body), stored, of_first);
     return Values{ops::map(g, std::move(second.body), m.dtype, of_second)};
+}
+
+std::optional<Values> two_maps(Rewriter& r, const Node& n, std::span<const Value> in,
+                               std::span<const uint32_t> readers) {
+    if (!n.is(map_def)) {
+        return std::nullopt;
+    }
+    for (int bytes : bytes_on_the_way(n.as<Map>().body)) {
+        if (auto split = split_at(bytes, r, n, in, readers)) {
+            return split;
+        }
+    }
+    return std::nullopt;
 }
 
 Graph with_bytes(const Graph& g) {
