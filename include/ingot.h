@@ -487,8 +487,9 @@ static inline bool setOptionalInputs(nvonnxparser::IParser& parser, const char* 
 }
 
 /// The default of an input that the build was told to be optional (setOptionalInputs(),
-/// --optionalInputs). Not part of libingot_lean.so. \param value gets the default, valid as long as
-/// the engine, for reading alone.
+/// --optionalInputs), or that a refit has set since: to a refitter it is a weight of the input's
+/// name. Not part of libingot_lean.so. \param value gets the default, valid until the engine is
+/// refitted or destroyed, for reading alone.
 /// \returns false, and leaves `value`, for an input without one and for a name that is no input.
 static inline bool getInputDefault(const nvinfer1::ICudaEngine& engine, const char* name,
                                    HostTensor& value) noexcept {

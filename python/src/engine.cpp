@@ -241,12 +241,15 @@ void bind_weights_of(Engine& c) {
                     count *= value.dims.d[i];
                     shape.append(value.dims.d[i]);
                 }
-                return numpy_of({value.type, value.data, count}, self.h).attr("reshape")(shape);
+                nb::object view = numpy_of({value.type, value.data, count}, self.h);
+                nb::object copy = view.attr("reshape")(shape).attr("copy")(); // outlives a refit
+                copy.attr("setflags")("write"_a = false);
+                return copy;
             },
             "name"_a, nb::sig("def get_input_default(self, name: str) -> numpy.ndarray | None"),
             "Beyond TensorRT: the default of an input that a run may leave out "
-            "(OnnxParser.set_optional_inputs(), ingot build --optionalInputs), as an array that is "
-            "read-only; None for others.")
+            "(OnnxParser.set_optional_inputs(), ingot build --optionalInputs), or that a refit has "
+            "set since, as a copy that is read-only; None for others.")
         .def_prop_ro(
             "device",
             [](const ICudaEngine& self) {

@@ -87,4 +87,15 @@ Tensor input_default(const Engine& engine, size_t input) {
                       [&] { return read_value(found->second, engine.graph().type(v)); });
 }
 
+NamedTensors input_defaults(const Engine& engine) {
+    NamedTensors out;
+    const std::vector<Value>& inputs = engine.graph().inputs();
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        if (Tensor value = input_default(engine, i); value.defined()) {
+            out.emplace(engine.graph().value_name(inputs[i]), std::move(value));
+        }
+    }
+    return out;
+}
+
 } // namespace ingot

@@ -15,6 +15,8 @@ void put_input_default(const std::string& name, const Tensor& value, Properties&
 /// The default of an input of the graph; undefined for one that every run needs. Errors:
 /// InvalidEngine naming the input where it does not fit.
 Tensor input_default(const Engine& engine, size_t input);
+/// All defaults by the names of their inputs. Errors: those of input_default().
+NamedTensors input_defaults(const Engine& engine);
 
 /// The options with what the engine was built for (CompileOptions::batch_invariant).
 inline CompileOptions with_properties(CompileOptions options, const Engine& engine) {

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "engine/properties.h"
 
 #include <algorithm>
 #include <cstring>
@@ -68,6 +69,18 @@ FindOverflows find_f32_layers(const Properties& metadata) {
 
 namespace {
 
+/// All that a refit can replace.
+struct Replaceable {
+    const RefitSource& source;
+    std::vector<Weight> defaults;
+
+    const Weight* find(std::string_view name) const {
+        auto is_it = [name](const Weight& w) { return w.name == name; };
+        auto it = std::find_if(defaults.begin(), defaults.end(), is_it);
+        return it == defaults.end() ? source.find(name) : &*it;
+    }
+};
+
 /// Copies of the tensors, made by the pool's threads.
 NamedTensors copied(const NamedTensors& weights, ThreadPool& pool) {
     constexpr size_t piece_bytes = 1 << 20;
@@ -96,7 +109,7 @@ NamedTensors copied(const NamedTensors& weights, ThreadPool& pool) {
 }
 
 /// Errors: InvalidArgument for the first weight whose bytes differ from the build's.
-void check_identical(const RefitSource& source, const NamedTensors& weights, ThreadPool& pool) {
+void check_identical(const Replaceable& known, const NamedTensors& weights, ThreadPool& pool) {
     struct Pair {
         const Weight* weight;
         const Tensor* given;
@@ -104,7 +117,7 @@ void check_identical(const RefitSource& source, const NamedTensors& weights, Thr
     };
     std::vector<Pair> pairs;
     for (const auto& [name, t] : weights) {
-        pairs.push_back({source.find(name), &t, {}});
+        pairs.push_back({known.find(name), &t, {}});
     }
     pool.parallel_for(static_cast<int64_t>(pairs.size()), 1, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
@@ -166,14 +179,23 @@ std::string listed_weights(const std::vector<std::string>& names) {
                names.size() > most_listed ? str(" and ", names.size() - most_listed, " more") : "");
 }
 
+std::vector<Weight> default_weights(const Engine& engine) {
+    std::vector<Weight> out;
+    for (const auto& [name, value] : input_defaults(engine)) {
+        out.push_back({name, value.dtype(), value.shape(), weight_hash(value), {}});
+    }
+    return out;
+}
+
 std::shared_ptr<const Engine> refitted(const Engine& engine, const NamedTensors& weights,
                                        bool validate, int threads) {
     const RefitSource* from = engine.source().get();
     require(from != nullptr, ErrorCode::InvalidArgument,
             "the engine cannot be refitted: build it with a refit flag");
     engine.check_weights(); // the remaining weights
+    const Replaceable known{*from, default_weights(engine)};
     for (const auto& [name, t] : weights) {
-        const Weight* w = from->find(name);
+        const Weight* w = known.find(name);
         require(w != nullptr, ErrorCode::InvalidArgument, "the engine has no weights '", name, "'");
         check_weight(*w, t);
     }
@@ -181,7 +203,7 @@ std::shared_ptr<const Engine> refitted(const Engine& engine, const NamedTensors&
     auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     ThreadPool pool(std::clamp(threads, 1, cores));
     if (validate && from->identical) {
-        check_identical(*from, weights, pool);
+        check_identical(known, weights, pool);
     }
     require(missing.empty(), ErrorCode::InvalidArgument, "weights ", listed_weights(missing),
             " are missing: set them too");
@@ -193,7 +215,13 @@ std::shared_ptr<const Engine> refitted(const Engine& engine, const NamedTensors&
                                pipeline_options(source->precision, source->disabled_passes),
                                find_f32_layers(engine.metadata()));
     check_io_types(g, engine.graph());
-    return engine.with_graph(std::move(g), engine.metadata())->with_source(std::move(source));
+    Properties metadata = engine.metadata();
+    for (const Weight& w : known.defaults) {
+        if (auto given = copies.find(w.name); given != copies.end()) {
+            put_input_default(w.name, given->second, metadata);
+        }
+    }
+    return engine.with_graph(std::move(g), std::move(metadata))->with_source(std::move(source));
 }
 
 } // namespace ingot

@@ -25,7 +25,12 @@ Graph run_build_passes(const Graph& g, const PipelineOptions& options, const Fin
 void put_f32_layers(std::span<const Overflow> overflows, Properties& metadata);
 FindOverflows find_f32_layers(const Properties& metadata);
 
-/// The engine with these weights replaced by name; the others stay. Copies the tensors. Errors:
+/// The defaults of an engine's optional inputs, which a refit replaces like weights; a build
+/// without weights keeps them.
+std::vector<Weight> default_weights(const Engine& engine);
+
+/// The engine with these weights and defaults replaced by name; the others stay. Copies the
+/// tensors. Errors:
 /// InvalidArgument for an engine that cannot be refitted, for unknown names, wrong types and
 /// shapes, weights that are still missing, and, if `validate` is set and the engine was built for
 /// identical weights, for others than those. `threads` threads, including the caller's, compare and
@@ -40,9 +45,9 @@ std::string listed_weights(const std::vector<std::string>& names);
 /// Errors: InvalidArgument for a wrong type or shape.
 void check_weight(const Weight& w, const Tensor& t);
 
-/// The engine's weights taken from a model: initializers and Constant nodes, in bodies too. Errors:
-/// InvalidArgument when the model lacks some, has others with other types or shapes, or differs in
-/// a constant that shaped the engine.
-NamedTensors weights_of_model(const RefitSource& source, const onnx::Model& model);
+/// The weights of a refittable engine and the defaults of its optional inputs, taken from a model:
+/// initializers and Constant nodes, in bodies too. Errors: InvalidArgument when the model lacks
+/// some, has others with other types or shapes, or differs in a constant that shaped the engine.
+NamedTensors weights_of_model(const Engine& engine, const onnx::Model& model);
 
 } // namespace ingot

@@ -13,9 +13,11 @@ namespace {
 
 class ModelWeights {
 public:
-    explicit ModelWeights(const RefitSource& source) : source_(source) {}
+    explicit ModelWeights(const Engine& engine)
+        : source_(*engine.source()), defaults_(default_weights(engine)) {}
 
     void visit(const onnx::Model& model) {
+        take_defaults(model.graph);
         visit(model.graph);
         for (const auto& [key, function] : model.functions) {
             visit(function.nodes);
@@ -23,9 +25,11 @@ public:
     }
     NamedTensors finish() {
         std::vector<std::string> missing;
-        for (const Weight& w : source_.weights) {
-            if (!found_.contains(w.name)) {
-                missing.push_back(w.name);
+        for (const std::vector<Weight>& all : {source_.weights, defaults_}) {
+            for (const Weight& w : all) {
+                if (!found_.contains(w.name)) {
+                    missing.push_back(w.name);
+                }
             }
         }
         require(missing.empty(), ErrorCode::InvalidArgument, "the model has no weights ",
@@ -34,6 +38,17 @@ public:
     }
 
 private:
+    void take_defaults(const onnx::Graph& g) {
+        for (const onnx::Tensor& t : g.initializers) {
+            for (const Weight& w : defaults_) {
+                if (t.name == w.name) {
+                    Tensor value = onnx::initializer(t);
+                    check_weight(w, value);
+                    found_.insert_or_assign(w.name, std::move(value));
+                }
+            }
+        }
+    }
     void visit(const onnx::Graph& g) {
         for (const onnx::Tensor& t : g.initializers) {
             if (wanted(t.name)) {
@@ -91,13 +106,14 @@ private:
     }
 
     const RefitSource& source_;
+    std::vector<Weight> defaults_;
     NamedTensors found_;
 };
 
 } // namespace
 
-NamedTensors weights_of_model(const RefitSource& source, const onnx::Model& model) {
-    ModelWeights weights(source);
+NamedTensors weights_of_model(const Engine& engine, const onnx::Model& model) {
+    ModelWeights weights(engine);
     weights.visit(model);
     return weights.finish();
 }

@@ -8,6 +8,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+import serving_models
 from shim import package
 
 package.find()
@@ -160,6 +161,28 @@ def test_pieces_of_a_model(tmp_path):
     parser.clear_errors()
     assert parser.refit_from_file(path)
     np.testing.assert_array_equal(run(engine.create_execution_context()), result(model(NEW)))
+
+
+def test_defaults_of_inputs_are_weights_too(tmp_path):
+    data = serving_models.with_defaults(tmp_path / "model.onnx").read_bytes()
+    builder = trt.Builder(LOGGER)
+    network = builder.create_network()
+    parser = trt.OnnxParser(network, LOGGER)
+    assert parser.set_optional_inputs(["shift"]) and parser.parse(data)
+    config = builder.create_builder_config()
+    config.set_flag(trt.BuilderFlag.REFIT)
+    engine = engine_of(builder.build_serialized_network(network, config))
+    before = engine.get_input_default("shift")
+    refitter = trt.Refitter(engine, LOGGER)
+    assert sorted(refitter.get_all_weights()) == ["scale", "shift"]
+    assert refitter.set_named_weights("shift", np.array([1, 2], np.float32))
+    assert refitter.refit_cuda_engine()
+    del refitter
+    gc.collect()
+    after = engine.get_input_default("shift")
+    assert (before.tolist(), after.tolist()) == ([10, 20], [1, 2]) and not after.flags.writeable
+    assert trt.OnnxParserRefitter(trt.Refitter(engine, LOGGER), LOGGER).refit_from_bytes(data)
+    assert engine.get_input_default("shift").tolist() == [10, 20]
 
 
 def test_weight_streaming_on_the_cpu():

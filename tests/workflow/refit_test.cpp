@@ -99,7 +99,7 @@ size_t expect_refit(const std::string& path, DType precision) {
     std::shared_ptr<const Engine> loaded = reloaded(*a);
     EXPECT_NE(loaded->source(), nullptr);
     NamedTensors weights;
-    std::string refused = message([&] { weights = weights_of_model(*loaded->source(), second); });
+    std::string refused = message([&] { weights = weights_of_model(*loaded, second); });
     if (refused.find("differs from that of the build") != std::string::npos) {
         return 0; // a weight shaped the graph: refused, as it must be
     }
@@ -107,8 +107,7 @@ size_t expect_refit(const std::string& path, DType precision) {
     EXPECT_EQ(engine_bytes(*refitted(*loaded, weights), plain), engine_bytes(*b, plain));
     std::shared_ptr<const Engine> bare = reloaded(*a, {false, true});
     EXPECT_TRUE(bare->weights_missing());
-    EXPECT_EQ(engine_bytes(*refitted(*bare, weights_of_model(*bare->source(), first))),
-              engine_bytes(*a));
+    EXPECT_EQ(engine_bytes(*refitted(*bare, weights_of_model(*bare, first))), engine_bytes(*a));
     return weights.size();
 }
 
@@ -148,7 +147,7 @@ TEST(Refit, EnginesWithoutWeightsAreSmallAndDoNotRun) {
     EXPECT_EQ(message([&] { Context(loaded, cpu_backend()); }),
               "the engine was written without its weights: refit it first");
     EXPECT_EQ(engine_bytes(*loaded), bare);
-    NamedTensors some = weights_of_model(*loaded->source(), m);
+    NamedTensors some = weights_of_model(*loaded, m);
     ASSERT_GT(some.size(), 1U);
     std::string left = some.begin()->first;
     some.erase(some.begin());
@@ -161,8 +160,8 @@ TEST(Refit, IdenticalWeightsAreChecked) {
     RefitRequest request;
     request.identical = true;
     std::shared_ptr<const Engine> a = built(m, request);
-    NamedTensors same = weights_of_model(*a->source(), m);
-    NamedTensors others = weights_of_model(*a->source(), with_other_weights(m));
+    NamedTensors same = weights_of_model(*a, m);
+    NamedTensors others = weights_of_model(*a, with_other_weights(m));
     EXPECT_EQ(engine_bytes(*refitted(*a, same)), engine_bytes(*a));
     EXPECT_NE(message([&] { refitted(*a, others); }).find("differ from those of the build"),
               std::string::npos);
@@ -174,8 +173,8 @@ TEST(Refit, TheNumberOfThreadsChangesNothing) {
     RefitRequest request;
     request.identical = true;
     std::shared_ptr<const Engine> a = built(m, request);
-    NamedTensors same = weights_of_model(*a->source(), m);
-    NamedTensors others = weights_of_model(*a->source(), with_other_weights(m));
+    NamedTensors same = weights_of_model(*a, m);
+    NamedTensors others = weights_of_model(*a, with_other_weights(m));
     AlignedBytes expected = engine_bytes(*refitted(*a, others, false, 1));
     std::string refusal = message([&] { refitted(*a, others, true, 1); });
     for (int threads : {2, 3, 1000}) {
@@ -230,7 +229,7 @@ TEST(Refit, SaysWhatIsWrong) {
               }).find("must be refittable"),
               std::string::npos);
     m.graph.initializers.clear();
-    EXPECT_NE(message([&] { weights_of_model(*a->source(), m); }).find("the model has no weights"),
+    EXPECT_NE(message([&] { weights_of_model(*a, m); }).find("the model has no weights"),
               std::string::npos);
 }
 
@@ -293,7 +292,7 @@ TEST(Refit, WhatShapesTheGraphIsNoWeight) {
     EXPECT_EQ(a->source()->fixed.count("scales"), 1U);
     EXPECT_EQ(a->source()->fixed.count("shape"), 1U);
     EXPECT_EQ(message([&] {
-                  weights_of_model(*a->source(), with_shapes({1, 1, 2, 1}));
+                  weights_of_model(*a, with_shapes({1, 1, 2, 1}));
               }),
               "constant 'scales' of the model differs from that of the build, but cannot be "
               "refitted; build the engine anew");

@@ -68,10 +68,12 @@ double mebibytes(int64_t bytes) {
     return static_cast<double>(bytes) / 0x1p20;
 }
 
-void dump_refit(const RefitSource& source) {
+void dump_refit(const Engine& engine) {
     info("=== Refittable weights ===");
-    for (const Weight& w : source.weights) {
-        info(str(w.name, ": ", Type{w.dtype, to_dims(w.shape)}));
+    for (const std::vector<Weight>& all : {engine.source()->weights, default_weights(engine)}) {
+        for (const Weight& w : all) {
+            info(str(w.name, ": ", Type{w.dtype, to_dims(w.shape)}));
+        }
     }
 }
 
@@ -101,14 +103,14 @@ void refit_engine(TrtexecRun& run) {
     require(run.engine->source() != nullptr, ErrorCode::InvalidArgument,
             "the engine cannot be refitted: build it with --refit or --stripWeights");
     if (o.build().dump_refit) {
-        dump_refit(*run.engine->source());
+        dump_refit(*run.engine);
     }
     if (!o.build().refit_from.empty()) {
         double start = seconds_now();
         onnx::Model model = onnx::read_model_file(o.build().refit_from);
-        run.engine = with_place(
-            [&] { return o.build().refit_from; },
-            [&] { return refitted(*run.engine, weights_of_model(*run.engine->source(), model)); });
+        run.engine =
+            with_place([&] { return o.build().refit_from; },
+                       [&] { return refitted(*run.engine, weights_of_model(*run.engine, model)); });
         info(str("Engine refitted in ", seconds_now() - start, " sec."));
     }
     if (o.build().time_refit) {

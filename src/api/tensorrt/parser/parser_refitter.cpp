@@ -50,7 +50,7 @@ void ParserRefitter::tell_observer(const onnx::Model& model, const NamedTensors&
 }
 
 bool ParserRefitter::refit(const onnx::Model& model) {
-    NamedTensors weights = weights_of_model(refitter_.source(), model);
+    NamedTensors weights = weights_of_model(refitter_.engine(), model);
     if (observer_ != nullptr) {
         tell_observer(model, weights);
     }

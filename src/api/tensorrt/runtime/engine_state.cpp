@@ -247,6 +247,9 @@ CompileOptions EngineState::compile_options(const RunOptions& options,
 
 void EngineState::refit(std::shared_ptr<const Engine> engine) {
     engine_ = std::move(engine);
+    for (IoTensor& t : tensors_) {
+        t.initial = t.is_input ? input_default(*engine_, t.index) : Tensor();
+    }
     forget_contexts();
     ++generation_;
 }

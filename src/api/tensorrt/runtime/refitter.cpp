@@ -18,14 +18,6 @@ using nvinfer1::WeightsRole;
 
 namespace {
 
-std::vector<std::string> names_of(const RefitSource& source) {
-    std::vector<std::string> names;
-    for (const Weight& w : source.weights) {
-        names.push_back(w.name);
-    }
-    return names;
-}
-
 /// Fills up to `size` entries with layers and roles; returns the full count.
 int32_t list_uses(const std::vector<const Weight*>& weights, int32_t size, const char** layers,
                   WeightsRole* roles) {
@@ -55,14 +47,6 @@ int32_t list_names(const std::vector<const Weight*>& weights, int32_t size, cons
     return static_cast<int32_t>(weights.size());
 }
 
-std::vector<const Weight*> all_of(const RefitSource& source) {
-    std::vector<const Weight*> all;
-    for (const Weight& w : source.weights) {
-        all.push_back(&w);
-    }
-    return all;
-}
-
 } // namespace
 
 Refitter::Refitter(std::shared_ptr<EngineState> state, const Report& report)
@@ -70,17 +54,35 @@ Refitter::Refitter(std::shared_ptr<EngineState> state, const Report& report)
     require(state_->engine().source() != nullptr, ErrorCode::InvalidArgument,
             "the engine cannot be refitted: build it with kREFIT, kREFIT_IDENTICAL, "
             "kREFIT_INDIVIDUAL or kSTRIP_PLAN");
+    defaults_ = default_weights(state_->engine());
+}
+
+std::vector<const Weight*> Refitter::all() const {
+    std::vector<const Weight*> out;
+    for (const std::vector<Weight>* list : {&source().weights, &defaults_}) {
+        for (const Weight& w : *list) {
+            out.push_back(&w);
+        }
+    }
+    return out;
 }
 
 const Weight& Refitter::find(const char* name) const {
     require(name != nullptr, ErrorCode::InvalidArgument, "the name of the weights is null");
     const Weight* w = source().find(name);
+    for (const Weight& d : defaults_) {
+        w = d.name == name ? &d : w;
+    }
     if (w == nullptr) {
         auto fixed = source().fixed.find(std::string_view(name));
         require(fixed == source().fixed.end(), ErrorCode::InvalidArgument, "weights '", name,
                 "' cannot be refitted: the network was built from their values, or they were not "
                 "marked with markWeightsRefittable()");
-        std::string near = nearest(name, names_of(source()));
+        std::vector<std::string> names;
+        for (const Weight* known : all()) {
+            names.push_back(known->name);
+        }
+        std::string near = nearest(name, names);
         fail(ErrorCode::InvalidArgument, "the engine has no weights '", name, "'",
              near.empty() ? std::string() : str(", did you mean '", near, "'?"));
     }
@@ -183,7 +185,7 @@ int32_t Refitter::getMissing(int32_t size, const char** layer_names, WeightsRole
 
 int32_t Refitter::getAll(int32_t size, const char** layer_names, WeightsRole* roles) noexcept {
     return report_.guard("IRefitter::getAll", 0,
-                         [&] { return list_uses(all_of(source()), size, layer_names, roles); });
+                         [&] { return list_uses(all(), size, layer_names, roles); });
 }
 
 int32_t Refitter::getMissingWeights(int32_t size, const char** weights_names) noexcept {
@@ -193,7 +195,7 @@ int32_t Refitter::getMissingWeights(int32_t size, const char** weights_names) no
 
 int32_t Refitter::getAllWeights(int32_t size, const char** weights_names) noexcept {
     return report_.guard("IRefitter::getAllWeights", 0,
-                         [&] { return list_names(all_of(source()), size, weights_names); });
+                         [&] { return list_names(all(), size, weights_names); });
 }
 
 bool Refitter::setMaxThreads(int32_t max_threads) noexcept {

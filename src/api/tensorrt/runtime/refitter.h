@@ -16,7 +16,7 @@ public:
     Refitter(std::shared_ptr<EngineState> state, const Report& report);
     ~Refitter() noexcept override = default;
 
-    const RefitSource& source() const { return *state_->engine().source(); }
+    const Engine& engine() const { return state_->engine(); }
     /// Weights of a model, which this object keeps alive. Errors: InvalidArgument.
     void set(const NamedTensors& weights);
 
@@ -58,6 +58,9 @@ private:
         Tensor tensor;
         bool is_in_engine = false; // the refit has taken it
     };
+    const RefitSource& source() const { return *state_->engine().source(); }
+    /// Everything that can be replaced: weights, then defaults of inputs.
+    std::vector<const Weight*> all() const;
     const Weight& find(const char* name) const;
     const Weight& find(const char* layer, nvinfer1::WeightsRole role) const;
     void set(const Weight& w, const nvinfer1::Weights& weights, nvinfer1::TensorLocation location);
@@ -67,6 +70,7 @@ private:
 
     std::shared_ptr<EngineState> state_;
     Report report_;
+    std::vector<Weight> defaults_; // of optional inputs
     std::map<std::string, Given, std::less<>> given_;
     int32_t max_threads_ = 1;
     bool validates_ = true;
