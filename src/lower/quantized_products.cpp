@@ -65,20 +65,22 @@ void for_positions(const Tensor& t, int64_t axis, const F& f) {
     }
 }
 
-/// A constant weight as signed bytes without zero points, and its sums per position of the axis.
+/// A constant weight as signed bytes, and its sums per position of the axis.
 struct SignedWeight {
     Value v;
     std::vector<int64_t> sums;
+    std::vector<int64_t> zeros; // zero points of v, one or one per position; empty where all are 0
 };
 
-std::optional<SignedWeight> signed_weight(Graph& g, const Dequantised& w, int64_t axis) {
+/// Whether zero points stay where signed bytes cannot hold the weight without them.
+enum class ZeroPoints { Subtracted, Kept };
+
+/// The weight less `zeros`, if signed bytes hold that.
+std::optional<SignedWeight> shifted_weight(Graph& g, const Dequantised& w, int64_t axis,
+                                           const std::vector<int64_t>& zeros) {
     const Tensor* t = g.constant(w.q);
-    auto zeros = zeros_of(g, w);
-    if (t == nullptr || !zeros || !is_byte(t->dtype())) {
-        return std::nullopt;
-    }
-    bool stays = t->dtype() == DType::I8 && all_equal(*zeros, 0);
     bool is_signed = t->dtype() == DType::I8;
+    bool stays = is_signed && all_equal(zeros, 0);
     const std::byte* from = t->bytes().data();
     Tensor shifted = stays ? *t : Tensor::empty(DType::I8, t->shape());
     std::byte* to = stays ? nullptr : shifted.mutable_bytes().data();
@@ -89,7 +91,7 @@ std::optional<SignedWeight> signed_weight(Graph& g, const Dequantised& w, int64_
         auto channel = static_cast<size_t>(c);
         auto raw = static_cast<uint8_t>(from[at]);
         int64_t x = is_signed ? static_cast<int8_t>(raw) : raw;
-        x -= zeros->size() == 1 ? (*zeros)[0] : (*zeros)[channel];
+        x -= zeros.size() == 1 ? zeros[0] : zeros[channel];
         out.sums[channel] += x;
         fits = fits && x >= -128 && x <= 127;
         if (to != nullptr) {
@@ -100,6 +102,24 @@ std::optional<SignedWeight> signed_weight(Graph& g, const Dequantised& w, int64_
         return std::nullopt;
     }
     out.v = stays ? w.q : ops::constant(g, std::move(shifted));
+    return out;
+}
+
+std::optional<SignedWeight> signed_weight(Graph& g, const Dequantised& w, int64_t axis,
+                                          ZeroPoints zero_points) {
+    const Tensor* t = g.constant(w.q);
+    auto zeros = zeros_of(g, w);
+    if (t == nullptr || !zeros || !is_byte(t->dtype())) {
+        return std::nullopt;
+    }
+    auto out = shifted_weight(g, w, axis, *zeros);
+    if (!out && zero_points == ZeroPoints::Kept) {
+        int64_t middle = t->dtype() == DType::U8 ? 128 : 0;
+        out = shifted_weight(g, w, axis, {middle});
+        for (int64_t zero : *zeros) {
+            out->zeros.push_back(zero - middle);
+        }
+    }
     return out;
 }
 
@@ -123,17 +143,18 @@ struct Operands {
 
 /// x with one scale, w a constant with one scale or one per position of `axis`, the axis of the
 /// results.
-std::optional<Operands> integer_operands(Graph& g, Value left, Value right, int64_t axis) {
-    auto x = dequantised(g, left);
-    auto w = x ? dequantised(g, right) : std::nullopt;
-    if (!w || g.constant(x->scale) == nullptr || g.constant(w->scale) == nullptr ||
+std::optional<Operands> integer_operands(Graph& g, Value left, const std::optional<Dequantised>& w,
+                                         int64_t axis, ZeroPoints zero_points) {
+    auto x = w ? dequantised(g, left) : std::nullopt;
+    if (!x || g.constant(x->scale) == nullptr || g.constant(w->scale) == nullptr ||
         !per_tensor(g, *x) || w->block != 0 || !is_byte(g.type(x->q).dtype) ||
         x->dtype == DType::F64) {
         return std::nullopt;
     }
     auto zero = zeros_of(g, *x);
     bool aligned = per_tensor(g, *w) || w->axis == axis;
-    auto bytes = zero && zero->size() == 1 && aligned ? signed_weight(g, *w, axis) : std::nullopt;
+    auto bytes = zero && zero->size() == 1 && aligned ? signed_weight(g, *w, axis, zero_points)
+                                                      : std::nullopt;
     if (!bytes) {
         return std::nullopt;
     }
@@ -147,11 +168,12 @@ std::optional<Operands> integer_operands(Graph& g, Value left, Value right, int6
 }
 
 /// Whether sums of this many products of bytes fit 32 bits.
-bool sums_fit(int64_t depth) {
-    return depth * 255 * 128 < int64_t{1} << 31;
+bool sums_fit(int64_t depth, const SignedWeight& w) {
+    return depth * 255 * (w.zeros.empty() ? 128 : 255) < int64_t{1} << 31;
 }
 
-/// (sums - zero of x times sums of w) * scale, in the product's type.
+/// (sums - zero of x times sums of w) * scale, in the product's type. Zero points of w are
+/// subtracted before (less_zeros()).
 Value dequantised_sums(Graph& g, Value sums, const Operands& o, int64_t trailing, DType type) {
     if (o.zero != 0) {
         std::vector<int64_t> shift = o.w.sums;
@@ -192,9 +214,9 @@ std::optional<Values> integer_conv(Rewriter& r, const Node& n, std::span<const V
         return std::nullopt;
     }
     Graph& g = r.out();
-    auto o = integer_operands(g, in[0], in[1], 0);
+    auto o = integer_operands(g, in[0], dequantised(g, in[1]), 0, ZeroPoints::Subtracted);
     const Tensor* w = o ? g.constant(o->w.v) : nullptr;
-    if (w == nullptr || !sums_fit(w->count() / std::max<int64_t>(w->shape()[0], 1))) {
+    if (w == nullptr || !sums_fit(w->count() / std::max<int64_t>(w->shape()[0], 1), o->w)) {
         return std::nullopt;
     }
     ops::Conv a = n.as<ops::Conv>();
@@ -248,23 +270,67 @@ std::optional<Values> conv_of_bytes_or_few_channels(Rewriter& r, const Node& n,
     return integer_conv(r, n, in, true);
 }
 
-std::optional<Values> integer_dot(Rewriter& r, const Node& n, std::span<const Value> in) {
+/// Sums of x and (w - zeros) from those of x and w, of which `depth` are added: less the zeros of w
+/// times the sums of x, and with x's own zero point in both.
+Value less_zeros(Graph& g, Value sums, const Operands& o, const Dot& d, int64_t depth) {
+    Value of_rows = ops::reduce_sum(g, ops::cast(g, o.x.q, DType::I32), d.a_contract);
+    of_rows = ops::sub(g, of_rows, ops::scalar_i64(g, DType::I32, depth * o.zero));
+    of_rows = ops::unsqueeze(g, of_rows, {g.type(of_rows).rank()});
+    return ops::sub(g, sums, ops::mul(g, of_rows, along(g, DType::I32, o.w.zeros, 0)));
+}
+
+/// The weight's constant behind a permutation, with the product's and the weight's axes as there.
+void read_before_permutation(const Graph& g, Dequantised& w, Dot& d) {
+    const Node* p = g.producer(w.q);
+    if (p == nullptr || !p->is(permute_def) || g.constant(p->inputs[0]) == nullptr) {
+        return;
+    }
+    auto before = [&](int64_t axis) { return p->as<Permute>().perm[static_cast<size_t>(axis)]; };
+    for (int64_t& axis : d.b_contract) {
+        axis = before(axis);
+    }
+    w.axis = before(w.axis);
+    w.q = p->inputs[0];
+}
+
+std::optional<Values> dot_of_bytes(Rewriter& r, const Node& n, std::span<const Value> in,
+                                   ZeroPoints zero_points) {
     Graph& g = r.out();
     if (!n.is(dot_def) || !is_float(g.type(in[0]).dtype) || g.constant(in[1]) != nullptr) {
         return std::nullopt;
     }
     Dot d = n.as<Dot>();
-    int64_t axis = free_axis(g, d, in[1]);
-    auto o = axis >= 0 ? integer_operands(g, in[0], in[1], axis) : std::nullopt;
+    auto weight = free_axis(g, d, in[1]) >= 0 ? dequantised(g, in[1]) : std::nullopt;
+    if (!weight) {
+        return std::nullopt;
+    }
+    if (zero_points == ZeroPoints::Kept) {
+        read_before_permutation(g, *weight, d);
+    }
+    int64_t axis = free_axis(g, d, weight->q);
+    auto o = integer_operands(g, in[0], weight, axis, zero_points);
     const Tensor* w = o ? g.constant(o->w.v) : nullptr;
     int64_t columns = w != nullptr ? w->shape()[static_cast<size_t>(axis)] : 0;
-    if (w == nullptr || !sums_fit(w->count() / std::max<int64_t>(columns, 1))) {
+    int64_t depth = w != nullptr ? w->count() / std::max<int64_t>(columns, 1) : 0;
+    if (w == nullptr || !sums_fit(depth, o->w)) {
         return std::nullopt;
     }
     DType type = d.dtype;
     d.dtype = DType::I32;
-    Value sums = ops::dot(g, std::move(d), o->x.q, o->w.v);
+    Value sums = ops::dot(g, d, o->x.q, o->w.v);
+    if (!o->w.zeros.empty()) {
+        sums = less_zeros(g, sums, *o, d, depth);
+    }
     return Values{dequantised_sums(g, sums, *o, 0, type)};
+}
+
+std::optional<Values> integer_dot(Rewriter& r, const Node& n, std::span<const Value> in) {
+    return dot_of_bytes(r, n, in, ZeroPoints::Subtracted);
+}
+
+std::optional<Values> integer_dot_of_any_weight(Rewriter& r, const Node& n,
+                                                std::span<const Value> in) {
+    return dot_of_bytes(r, n, in, ZeroPoints::Kept);
 }
 
 // --- quantised weights
@@ -411,7 +477,7 @@ Pass integer_products(const KernelSet&) {
         .summary = "products of quantised operands become integer ones",
         .run =
             [](const Graph& g, const PassOptions& o) {
-                std::vector<Rule> rules = {constant_vector, same_bytes, integer_dot,
+                std::vector<Rule> rules = {constant_vector, same_bytes, integer_dot_of_any_weight,
                                            plain_parameters};
                 if (o.byte_convolutions) {
                     rules.push_back(conv_of_bytes);

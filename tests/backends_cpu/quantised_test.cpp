@@ -154,6 +154,50 @@ TEST(CpuQuantised, ProductsAreExact) {
     }
 }
 
+/// A product by a weight of bytes whose zero points signed bytes cannot hold, perhaps permuted.
+Graph product_of_shifted(DType t, const std::vector<int64_t>& zeros, bool permuted) {
+    Graph g;
+    Value x = g.add_input("x", {DType::U8, {2, 5, depth}});
+    x = ops::dequantize(g, {}, x, ops::scalar(g, DType::F32, 0x1p-4),
+                        ops::scalar_i64(g, DType::U8, 7));
+    std::mt19937 random(5);
+    Tensor stored = Tensor::empty(t, permuted ? Shape{columns, depth} : Shape{depth, columns});
+    for (int64_t i = 0; i < stored.count(); ++i) {
+        stored.set_i64(i, static_cast<int64_t>(random() % 256) - (t == DType::I8 ? 128 : 0));
+    }
+    Value w = ops::constant(g, stored);
+    w = permuted ? ops::permute(g, w, {1, 0}) : w;
+    bool one = zeros.size() == 1;
+    Tensor zero = Tensor::empty(t, one ? Shape{} : Shape{columns});
+    for (int64_t i = 0; i < zero.count(); ++i) {
+        zero.set_i64(i, zeros[static_cast<size_t>(i) % zeros.size()]);
+    }
+    Value scale = one ? ops::scalar(g, DType::F32, 0x1p-6) : scales(g, columns);
+    w = ops::dequantize(g, {1, 0, DType::F32}, w, scale, ops::constant(g, zero));
+    g.add_output("y", ops::matmul(g, x, w));
+    return g;
+}
+
+TEST(CpuQuantised, WeightsWithZeroPointsMultiplyAsBytes) {
+    for (DType t : {DType::U8, DType::I8}) {
+        for (bool permuted : {false, true}) {
+            int64_t low = t == DType::I8 ? -128 : 0;
+            for (const std::vector<int64_t>& zeros :
+                 {std::vector{low + 100}, std::vector{low + 255}, std::vector{low, low + 60}}) {
+                SCOPED_TRACE(testing::Message() << name(t) << (permuted ? ", permuted, " : ", ")
+                                                << zeros.size() << " from " << zeros[0]);
+                Graph g = product_of_shifted(t, zeros, permuted);
+                expect_same_as_evaluator(g);
+                for (const StepInfo& s : test::planned_steps(g)) {
+                    if (s.kernel == "dot") {
+                        EXPECT_EQ(s.inputs[1].substr(0, 2), "i8") << s.inputs[1];
+                    }
+                }
+            }
+        }
+    }
+}
+
 TEST(CpuQuantised, LongMapsRunOverTheSums) {
     Graph g;
     Value x = g.add_input("x", {DType::I8, {1, channels, 40, 40}});
