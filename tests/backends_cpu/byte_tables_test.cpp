@@ -159,6 +159,27 @@ TEST(CpuByteTables, ActivationsBehindProducts) {
     }
 }
 
+/// GELU by its cubic approximation, rounded to bytes behind each operator, as quantised models of
+/// GPT-2 have it, from the bytes that a product stores.
+TEST(CpuByteTables, ActivationsOfManyOperatorsAreOneStep) {
+    Graph g;
+    Value x = g.add_input("x", {DType::U8, {256}});
+    Value dequantized = ops::dequantize(g, {}, x, ops::scalar(g, DType::F32, 0x1p-5),
+                                        ops::scalar_i64(g, DType::U8, 128));
+    Value v = ops::reshape(g, dequantized, {4, 64});
+    Value cube = rounded(g, ops::mul(g, ops::mul(g, v, v), v), DType::U8, {0.5, 128});
+    Value sum = rounded(g, ops::add(g, v, ops::mul(g, cube, 0.044715)), DType::U8, {0x1p-4, 128});
+    Value bent = rounded(g, ops::unary(g, ExprOp::Tanh, ops::mul(g, sum, 0.79788)), DType::U8,
+                         {0x1p-7, 127});
+    Value y = ops::mul(g, ops::mul(g, v, 0.5), ops::add(g, bent, 1.0));
+    g.add_output("y", ops::quantize(g, {0, 0, DType::U8}, y, ops::scalar(g, DType::F32, 0x1p-6),
+                                    ops::scalar_i64(g, DType::U8, 11)));
+    expect_same_as_evaluator(g, std::array{all_bytes(DType::U8, {256})});
+    std::vector<StepInfo> steps = test::planned_steps(g);
+    std::erase_if(steps, [](const StepInfo& s) { return s.kernel == "copy"; });
+    EXPECT_EQ(steps.size(), 1U);
+}
+
 TEST(CpuByteTables, ProductsStoreBytesAndAMapGoesOn) {
     if (cpu::onednn_library() == nullptr ||
         cpu::instruction_set() != cpu::InstructionSet::Avx512Vnni) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // fold_numbers: maps of single constant elements become constants (zero points that quantisation
 // widens, say), which epilogues that oneDNN computes must know.
+#include "backends/cpu/numbers.h"
 #include "ir/rewrite.h"
 #include "lower/lowering.h"
 #include "ops/evaluator.h"
@@ -12,12 +13,9 @@ namespace ingot::plan {
 
 namespace {
 
-std::optional<Values> number(Rewriter& r, const Node& n, std::span<const Value> in) {
+std::optional<Values> folded(Rewriter& r, const Node& n, std::span<const Value> in) {
     Graph& g = r.out();
-    auto is_number = [&g](Value v) {
-        const Tensor* t = g.constant(v);
-        return t != nullptr && t->count() == 1;
-    };
+    auto is_number = [&g](Value v) { return cpu::number(g, v) != nullptr; };
     if (!n.is(map_def) || in.empty() || !std::all_of(in.begin(), in.end(), is_number)) {
         return std::nullopt;
     }
@@ -38,7 +36,7 @@ Pass fold_numbers(const KernelSet&) {
     return {
         .name = "fold_numbers",
         .summary = "maps of single constant elements become constants",
-        .run = [](const Graph& g, const PassOptions&) { return dead_code(rewrite(g, number)); },
+        .run = [](const Graph& g, const PassOptions&) { return dead_code(rewrite(g, folded)); },
         .structural = true,
     };
 }

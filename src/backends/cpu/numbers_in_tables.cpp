@@ -2,6 +2,7 @@
 // numbers_in_tables: the scales and zero points that a function of one byte reads (an activation
 // between two quantisations) become part of its expression, which is a table then.
 #include "backends/cpu/byte_tables.h"
+#include "backends/cpu/numbers.h"
 #include "ir/rewrite.h"
 #include "lower/lowering.h"
 #include "ops/ops.h"
@@ -60,11 +61,7 @@ private:
         if (inside && number != nullptr) {
             changed = true;
             Expr one;
-            if (is_float(x.type)) {
-                one.constant(x.type, number->get_f64(0));
-            } else {
-                one.constant_i64(x.type, number->get_i64(0));
-            }
+            cpu::add_number(one, *number);
             return one.code[0];
         }
         auto known = std::find(inputs.begin(), inputs.end(), x.args[0]);
@@ -89,7 +86,7 @@ std::optional<Values> with_numbers(Rewriter& r, const Node& n, std::span<const V
     Graph& g = r.out();
     std::vector<const Tensor*> numbers;
     for (Value v : in) {
-        const Tensor* t = g.constant(v);
+        const Tensor* t = cpu::number(g, v);
         numbers.push_back(t != nullptr && t->rank() == 0 ? t : nullptr);
     }
     const auto& m = n.as<Map>();
