@@ -128,20 +128,6 @@ void warnings(const Timing& t, std::vector<std::string>& out) {
     }
 }
 
-struct Collector : StepTimer {
-    std::vector<std::string> order;
-    std::map<std::string, std::vector<double>> times;
-    void step(const StepInfo& info, double milliseconds) noexcept override {
-        auto [it, fresh] = times.try_emplace(info.name.empty() ? info.kernel : info.name);
-        if (fresh) {
-            order.push_back(it->first);
-        }
-        it->second.push_back(milliseconds);
-    }
-    double whole = 0;
-    void run(double milliseconds) noexcept override { whole += milliseconds; }
-};
-
 } // namespace
 
 double percentile(std::vector<double> values, double p) {
@@ -284,8 +270,43 @@ void leave_out_transfers(Timing& t) {
     }
 }
 
+void LayerTimer::step(const StepInfo& info, double milliseconds) noexcept {
+    const std::string& name = info.name.empty() ? info.kernel : info.name;
+    if (times_.try_emplace(name).second) {
+        order_.push_back(name);
+    }
+    now_[name] += milliseconds;
+}
+
+void LayerTimer::run(double milliseconds) noexcept {
+    whole_ += milliseconds;
+    ++runs_;
+    for (const auto& [name, sum] : now_) {
+        times_[name].push_back(sum);
+    }
+    now_.clear();
+}
+
+LayerProfile LayerTimer::profile() const {
+    LayerProfile p;
+    p.runs = runs_;
+    auto runs = static_cast<double>(std::max<int64_t>(runs_, 1));
+    p.serial_ms = whole_ / runs;
+    double all = 0;
+    for (const auto& [name, v] : times_) {
+        all += sum_of(v);
+    }
+    for (const std::string& name : order_) {
+        const std::vector<double>& v = times_.at(name);
+        double total = sum_of(v);
+        p.layers.push_back(
+            {name, total, total / runs, median(v), all == 0 ? 0 : total / all * 100});
+    }
+    return p;
+}
+
 LayerProfile profile_layers(Context& context, const std::vector<Tensor>& inputs, int64_t runs) {
-    Collector c;
+    LayerTimer timer;
     std::vector<double> plain;
     std::vector<Tensor> stored = context.stored(inputs);
     std::vector<Tensor> outputs = context.run_stored(stored);
@@ -295,25 +316,13 @@ LayerProfile profile_layers(Context& context, const std::vector<Tensor>& inputs,
         RunTimes t = context.execution().times();
         plain.push_back(t.compute);
     }
-    context.execution().change([&](RunSettings& changed) { changed.timer = &c; });
+    context.execution().change([&](RunSettings& changed) { changed.timer = &timer; });
     for (int64_t i = 0; i < runs; ++i) {
         context.run_stored(stored, outputs);
     }
     context.execution().change([&](RunSettings& changed) { changed.timer = nullptr; });
-    LayerProfile p;
-    p.runs = runs;
-    p.serial_ms = c.whole / static_cast<double>(runs);
+    LayerProfile p = timer.profile();
     p.plain_ms = median(plain);
-    double all = 0;
-    for (const std::string& name : c.order) {
-        all += sum_of(c.times[name]);
-    }
-    for (const std::string& name : c.order) {
-        const std::vector<double>& v = c.times[name];
-        double total = sum_of(v);
-        p.layers.push_back({name, total, total / static_cast<double>(runs), median(v),
-                            all == 0 ? 0 : total / all * 100});
-    }
     return p;
 }
 

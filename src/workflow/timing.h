@@ -5,6 +5,7 @@
 #include "engine/engine.h"
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -63,6 +64,24 @@ struct LayerProfile {
     double serial_ms = 0; // mean time from the first layer to the last
     double plain_ms = 0;  // median of a run without layer timing; 0: not measured
 };
+
+/// Adds up the steps of one name in each run (a layer may be several steps, and a loop runs its own
+/// again). Its profile has no plain_ms.
+class LayerTimer : public StepTimer {
+public:
+    void step(const StepInfo& info, double milliseconds) noexcept override;
+    void run(double milliseconds) noexcept override;
+    /// Medians are over the runs that have the layer.
+    LayerProfile profile() const;
+
+private:
+    std::vector<std::string> order_;
+    std::map<std::string, std::vector<double>> times_; // in each run
+    std::map<std::string, double> now_;                // in this run
+    double whole_ = 0;
+    int64_t runs_ = 0;
+};
+
 /// Runs with a timer on every step. On a GPU each layer then starts after the previous one has
 /// ended, and its time includes that switch; a plain run replays a graph in which kernels begin
 /// before their predecessors end, so it takes less than the sum of the layers.

@@ -141,6 +141,27 @@ TEST(Timing, AnErrorInAStreamReachesTheCaller) {
     }
 }
 
+TEST(Timing, StepsOfOneNameAreOneLayerOfARun) {
+    LayerTimer timer;
+    for (double scale : {1.0, 3.0, 2.0}) {
+        timer.step({"twice", "dot", "own", {}, {}}, scale);
+        timer.step({"", "copy", "own", {}, {}}, 1);
+        timer.step({"twice", "map", "own", {}, {}}, 2 * scale);
+        timer.run(3 * scale + 1);
+    }
+    LayerProfile p = timer.profile();
+    EXPECT_EQ(p.runs, 3);
+    EXPECT_DOUBLE_EQ(p.serial_ms, 7);
+    ASSERT_EQ(p.layers.size(), 2U);
+    EXPECT_EQ(p.layers[0].name, "twice");
+    EXPECT_DOUBLE_EQ(p.layers[0].total_ms, 18);
+    EXPECT_DOUBLE_EQ(p.layers[0].average_ms, 6);
+    EXPECT_DOUBLE_EQ(p.layers[0].median_ms, 6);
+    EXPECT_NEAR(p.layers[0].percentage, 85.71, 0.01);
+    EXPECT_EQ(p.layers[1].name, "copy");
+    EXPECT_DOUBLE_EQ(p.layers[1].median_ms, 1);
+}
+
 TEST(Timing, LayersAsTextAndAsJson) {
     Context context(small_engine(), cpu_backend());
     std::vector<StepInfo> steps = {
