@@ -251,6 +251,21 @@ TEST(Quantised, MatrixProductsAreQuantised) {
     EXPECT_EQ(p.floating, 0);
 }
 
+TEST(Quantised, TransposedWeightsToo) {
+    Builder b;
+    std::string x = b.input("x", {5, 16});
+    std::string w = b.weights({32, 16});
+    std::string y = b.node("MatMul", {x, b.node("Transpose", {w})});
+    b.output(b.node("MatMul", {y, w}));
+    onnx::Model m = b.model();
+    onnx::Model q = quantised(m, cache_of(m));
+    Products p = products_of(q);
+    EXPECT_EQ(p.integer, 2);
+    EXPECT_EQ(p.floating, 0);
+    auto is_transpose = [](const onnx::Node& n) { return n.op_type == "Transpose"; };
+    EXPECT_TRUE(std::none_of(q.graph.nodes.begin(), q.graph.nodes.end(), is_transpose));
+}
+
 TEST(Quantised, ProductsWithoutAScaleStay) {
     Builder b;
     std::string x = b.input("x", {1, 16});

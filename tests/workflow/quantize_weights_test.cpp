@@ -96,6 +96,49 @@ TEST(QuantisedWeights, AgreeWithTheModelWithinBounds) {
     }
 }
 
+/// A product with the transpose of an embedding's weight, as exporters write tied weights; or of a
+/// weight that nothing else reads.
+onnx::Model tied_net(bool tied) {
+    Builder b;
+    std::string w = b.weights({80, 64});
+    std::string x = b.input("x", {3, 64});
+    if (tied) {
+        std::string at = b.constant(Tensor::i64({5, 0, 79}));
+        x = b.node("Add", {x, b.node("Gather", {w, at})});
+    }
+    b.output(
+        b.node("MatMul", {x, b.node("Transpose", {w}, {{"perm", std::vector<int64_t>{1, 0}}})}));
+    return b.model();
+}
+
+TEST(QuantisedWeights, TransposedWeightsAreQuantisedAsTheProductReadsThem) {
+    for (bool tied : {false, true}) {
+        for (WeightFormat format : {WeightFormat::Int8, WeightFormat::Fp8, WeightFormat::Int4}) {
+            onnx::Model m = tied_net(tied);
+            QuantizeWeightsOptions options;
+            options.format = format;
+            options.min_elements = 1;
+            std::vector<QuantizedTensorReport> report;
+            onnx::Model q = quantised_weights(m, options, &report);
+            ASSERT_EQ(report.size(), 1U);
+            EXPECT_EQ(report[0].kept, "");
+            auto is_transpose = [](const onnx::Node& n) { return n.op_type == "Transpose"; };
+            EXPECT_TRUE(std::none_of(q.graph.nodes.begin(), q.graph.nodes.end(), is_transpose));
+            std::vector<std::string> floats;
+            for (const onnx::Tensor& t : q.graph.initializers) {
+                if (t.dims == std::vector<int64_t>{80, 64}) {
+                    floats.push_back(t.name);
+                }
+            }
+            EXPECT_EQ(floats.size(), tied ? 1U : 0U) << "the weight stays for the embedding alone";
+            double most = format == WeightFormat::Int4  ? 0.15
+                          : format == WeightFormat::Fp8 ? 0.06
+                                                        : 0.01;
+            EXPECT_EQ(slim_test::difference(slim_test::run(q), slim_test::run(m), most), "");
+        }
+    }
+}
+
 // Beside 1000, all others of a channel round to 0: 511 * 2.2^2 of 1000^2 is lost.
 TEST(QuantisedWeights, SensitiveTensorsStay) {
     Tensor w = Tensor::zeros(DType::F32, {512, 8});

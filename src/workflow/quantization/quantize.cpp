@@ -6,6 +6,7 @@
 #include "slim/prepare.h"
 #include "slim/rules.h"
 #include "slim/slim.h"
+#include "workflow/quantization/constant_matrix.h"
 #include "workflow/quantization/quantized_weight.h"
 #include "workflow/quantization/quantizer_placement.h"
 
@@ -17,6 +18,7 @@
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 namespace ingot {
 
@@ -51,21 +53,28 @@ constexpr std::array<std::string_view, 7> windows = {
     "AveragePool",  "GlobalAveragePool", "Resize", "Upsample",
     "DepthToSpace", "SpaceToDepth",      "Pad"};
 
-/// The constant operand of a product, and the axis of its channels.
+/// The constant operand of a product, and the axis of its channels as the product reads it.
 struct Weight {
     std::string name;
     int64_t axis = 0;
+    bool transposed = false;
+    auto operator<=>(const Weight&) const = default; // NOLINT(modernize-use-nullptr)
 };
 
-std::optional<Weight> weight_of(const Context& c, const onnx::Node& n) {
-    std::optional<Weight> w;
+std::optional<Weight> operand_of(const Context& c, const onnx::Node& n) {
     if (is_op(n, "Conv")) {
-        w = Weight{slim::input(n, 1), 0};
-    } else if (is_op(n, "Gemm") && slim::get_int(n, "transA", 0) == 0) {
-        w = Weight{slim::input(n, 1), slim::get_int(n, "transB", 0) == 0 ? 1 : 0};
-    } else if (is_op(n, "MatMul")) {
-        w = Weight{slim::input(n, 1), 1};
+        return Weight{slim::input(n, 1), 0};
     }
+    if (is_op(n, "Gemm") && slim::get_int(n, "transA", 0) == 0) {
+        return Weight{slim::input(n, 1), slim::get_int(n, "transB", 0) == 0 ? 1 : 0};
+    }
+    std::optional<ConstantOperand> o =
+        is_op(n, "MatMul") ? constant_operand(c, slim::input(n, 1)) : std::nullopt;
+    return o ? std::optional(Weight{o->name, 1, o->transposed}) : std::nullopt;
+}
+
+std::optional<Weight> weight_of(const Context& c, const onnx::Node& n) {
+    std::optional<Weight> w = operand_of(c, n);
     const onnx::Tensor* t = w ? c.edit.constant(w->name) : nullptr;
     size_t rank = t == nullptr ? 0 : t->dims.size();
     bool fits = is_op(n, "Conv") ? rank >= 3 : rank == 2;
@@ -79,7 +88,7 @@ bool gains_from_f8(const Context& c, const onnx::Node& n, const Weight& w) {
     const onnx::Tensor& t = *c.edit.constant(w.name);
     int64_t depth = 1;
     for (size_t i = 0; i < t.dims.size(); ++i) {
-        depth *= static_cast<int64_t>(i) == w.axis ? 1 : t.dims[i];
+        depth *= static_cast<int64_t>(i) == (w.transposed ? 1 - w.axis : w.axis) ? 1 : t.dims[i];
     }
     return depth >= least_f8_depth && (!is_op(n, "Conv") || t.dims[1] >= least_f8_channels);
 }
@@ -156,9 +165,9 @@ public:
             quantise_product(i);
         }
         for (const auto& [weight, dq] : weights_) {
-            if (!dq.empty() && !edit_.is_used(weight.first) &&
-                edit_.constant(weight.first) != nullptr) {
-                edit_.drop_constant(weight.first);
+            if (!dq.empty() && !edit_.is_used(weight.name) &&
+                edit_.constant(weight.name) != nullptr) {
+                edit_.drop_constant(weight.name);
             }
         }
         edit_.finish();
@@ -307,22 +316,22 @@ private:
             report_.missing.push_back(tensors_[sketch_.ops[i].inputs[0]]);
             return;
         }
-        int64_t axis = is_op(n, "Conv")                                         ? 0
-                       : is_op(n, "Gemm") && slim::get_int(n, "transB", 0) != 0 ? 0
-                                                                                : 1;
-        std::string w = quantised_constant(n.inputs[1], axis);
+        std::string w = quantised_constant(operand_of(context_, n).value());
         if (!w.empty()) {
-            n.inputs[1] = w;
+            std::string read = std::exchange(n.inputs[1], w);
             report_.products.push_back(n.outputs[0]);
             edit_.update(i, std::move(n));
+            drop_transpose(edit_, read);
         }
     }
 
     /// The name of the dequantised weight; "" when it contains NaN or infinity.
-    std::string quantised_constant(const std::string& name, int64_t axis) {
-        auto [it, fresh] = weights_.try_emplace({name, axis}, "");
+    std::string quantised_constant(const Weight& weight) {
+        const auto& [name, axis, transposed] = weight;
+        auto [it, fresh] = weights_.try_emplace(weight, "");
         if (fresh) {
-            QuantizedWeight w = quantized_weight(context_.constant(name).value(), type_, axis);
+            QuantizedWeight w =
+                quantized_weight(value_of(context_, {name, transposed}), type_, axis);
             if (std::isfinite(w.error)) {
                 std::string q = context_.add(w.q, name + "_quantized");
                 std::string s = context_.add(w.scale, name + "_scale");
@@ -355,7 +364,7 @@ private:
     PlacementSketch sketch_;  // its ops are the nodes
     std::vector<bool> leads_; // by node: to products
     std::unordered_set<std::string> dequantised_;
-    std::map<std::pair<std::string, int64_t>, std::string> weights_;
+    std::map<Weight, std::string> weights_;
 };
 
 bool quantises(const onnx::Graph& g) {

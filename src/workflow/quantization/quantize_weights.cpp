@@ -5,6 +5,7 @@
 #include "base/interrupt.h"
 #include "slim/opset.h"
 #include "slim/rules.h"
+#include "workflow/quantization/constant_matrix.h"
 #include "workflow/quantization/quantized_weight.h"
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <utility>
 
 namespace ingot {
 
@@ -33,11 +35,13 @@ const TypeRule& rule_of(WeightFormat f) {
     return f == WeightFormat::Int8 ? int8_rule : f == WeightFormat::Fp8 ? fp8_rule : int4_rule;
 }
 
-/// A constant operand of a product: its channel axis and, for matrices, the summed axis.
+/// A constant operand of a product: its channel axis and, for matrices, the summed axis, as the
+/// product reads it.
 struct Use {
     std::string name;
     int64_t channels = 0;
     int64_t sums = -1;
+    bool transposed = false;
     auto operator<=>(const Use&) const = default; // NOLINT(modernize-use-nullptr)
 };
 
@@ -52,10 +56,10 @@ std::optional<Use> use_of(const slim::Context& c, const onnx::Node& n) {
         bool transposed = slim::get_int(n, "transB", 0) != 0;
         return Use{slim::input(n, 1), transposed ? 0 : 1, transposed ? 1 : 0};
     }
-    if (slim::is_op(n, "MatMul") && c.rank(slim::input(n, 1)) == 2) {
-        return Use{slim::input(n, 1), 1, 0};
-    }
-    return std::nullopt;
+    std::optional<ConstantOperand> o =
+        slim::is_op(n, "MatMul") ? constant_operand(c, slim::input(n, 1)) : std::nullopt;
+    return o && c.rank(o->name) == 2 ? std::optional(Use{o->name, 1, 0, o->transposed})
+                                     : std::nullopt;
 }
 
 class WeightQuantizer {
@@ -77,8 +81,9 @@ public:
             const std::string dq = dequantised(*use);
             if (!dq.empty()) {
                 onnx::Node n = edit_.node(i);
-                n.inputs[1] = dq;
+                std::string read = std::exchange(n.inputs[1], dq);
                 edit_.update(i, std::move(n));
+                drop_transpose(edit_, read);
             }
         }
         drop_unused();
@@ -111,7 +116,7 @@ private:
         if (!fresh) {
             return it->second;
         }
-        Tensor w = context_.constant(use.name).value();
+        Tensor w = value_of(context_, {use.name, use.transposed});
         QuantizedTensorReport r{use.name, "", "", w.count(), 0};
         if (w.count() < options_.min_elements) {
             r.kept = str("fewer than ", options_.min_elements, " elements");
