@@ -2,8 +2,10 @@
 // reduce: if the innermost axis of the input is reduced, rows are folded to scalars; if it is kept,
 // or so short that a row is not worth calls of its own, rows are folded elementwise. Floats
 // accumulate in f32 (f64 in f64), in blocks.
+// extremes: the minimum and the maximum over the same axes of one tensor, which is read once.
 #include "backends/cpu/expr_program.h"
 #include "backends/cpu/kernel.h"
+#include "base/error.h"
 #include "ops/primitives.h"
 #include "plan/compile_options.h"
 
@@ -86,28 +88,69 @@ void copy_elements(std::byte* to, int64_t to_stride, const std::byte* from, int6
     }
 }
 
+bool is_extreme(const std::string& fn) {
+    return fn == "min" || fn == "max";
+}
+
+/// One of the functions by which a step reduces.
+struct Fold {
+    MapLoop combine = nullptr;
+    float (*row)(const float* x, int64_t n) = nullptr; // a row to one, where there is a loop
+    std::array<std::byte, 8> identity{};
+    Operand out;
+
+    Fold(const std::string& fn, DType type, Operand result)
+        : combine(map_loop(op_of(fn), type)), out(std::move(result)) {
+        write_identity(fn, type, identity.data());
+        if (type == DType::F32) {
+            const VectorLoops& loops = vector_loops();
+            row = fn == "sum"   ? loops.sum
+                  : fn == "max" ? loops.maximum
+                  : fn == "min" ? loops.minimum
+                                : nullptr;
+        }
+    }
+};
+
+constexpr size_t most_folds = 2;
+/// Elements per call where extremes are found in place: each call ends with those of a vector.
+constexpr int64_t long_block = 4096;
+using Element = std::array<std::byte, 8>;
+
 class ReduceStep : public Step {
 public:
-    explicit ReduceStep(const StepArgs& a) : x_(a.in[0]), out_(a.out[0]) {
-        const auto& attrs = a.group.first().as<Reduce>();
+    explicit ReduceStep(const StepArgs& a) : x_(a.in[0]) {
         type_ = compute_type(x_.dtype);
         width_ = bit_width(type_) / 8;
         stored_ = bit_width(x_.dtype) / 8;
-        combine_ = map_loop(op_of(attrs.fn), type_);
         load_ = load_loop(x_.dtype);
         store_ = store_loop(x_.dtype);
-        write_identity(attrs.fn, type_, identity_.data());
-        if (type_ == DType::F32) {
-            const VectorLoops& loops = vector_loops();
-            fold_f32_ = attrs.fn == "sum"   ? loops.sum
-                        : attrs.fn == "max" ? loops.maximum
-                        : attrs.fn == "min" ? loops.minimum
-                                            : nullptr;
+        bool extremes = true;
+        for (size_t i = 0; i < a.group.nodes.size(); ++i) {
+            const std::string& fn = a.group.nodes[i].as<Reduce>().fn;
+            folds_.emplace_back(fn, type_, a.out[i]);
+            extremes = extremes && is_extreme(fn);
         }
-        split_axes(attrs, a.options.batch_invariant);
+        CHECK(folds_.size() <= most_folds, "a step of ", folds_.size(), " reductions");
+        split_axes(a.group.first().as<Reduce>(), a.options.batch_invariant);
+        if (!extremes || columns_) {
+            return;
+        }
+        // In any order and in any parts an extreme is the same.
+        if (in_place() && folds_[0].row != nullptr) {
+            unit_ = long_block;
+        }
+        if (tasks_ == 1 && all_blocks() > 2 * chunk_blocks()) {
+            chunks_.resize(
+                static_cast<size_t>((all_blocks() + chunk_blocks() - 1) / chunk_blocks()));
+        }
     }
 
     Status run(const RunContext& c) noexcept override {
+        if (!chunks_.empty()) {
+            fold_chunks(c);
+            return {};
+        }
         int64_t grain = std::max<int64_t>(1, grain_elements / std::max<int64_t>(work_, 1));
         c.pool.parallel_for(tasks_, grain, [&](int64_t begin, int64_t end) {
             for (int64_t i = begin; i < end; ++i) {
@@ -133,7 +176,8 @@ private:
             side.shape.push_back(x_.view.shape[i]);
             side.strides.push_back(x_.view.strides[i]);
         }
-        View result{out_.view.shape, out_.view.strides, 0};
+        const View& out = folds_[0].out.view;
+        View result{out.shape, out.strides, 0};
         View both[] = {result, kept};
         plan::LoopNest outer = plan::merged_loops(both, plan::stride_order(kept));
         View one[] = {folded};
@@ -196,67 +240,112 @@ private:
         return memory;
     }
 
-    void fold_rows(const RunContext& c, int64_t task) const {
+    /// Whether a row's elements are read where they lie.
+    bool in_place() const {
+        return row_stride_ == 1 && element_offsets_.empty() && load_ == nullptr;
+    }
+    int64_t blocks_of_row() const { return (row_size_ + unit_ - 1) / unit_; }
+    int64_t all_blocks() const { return std::ssize(parts_) * blocks_of_row(); }
+    /// The blocks of one result that a thread folds at a time.
+    int64_t chunk_blocks() const { return grain_elements / unit_; }
+
+    /// Folds blocks [begin, end) of the rows of one result, which begin at `base`, into `totals`.
+    void fold_blocks(const RunContext& c, int64_t base, int64_t begin, int64_t end,
+                     std::array<Element, most_folds>& totals) const {
         alignas(64) std::byte memory[block * 8];
         alignas(64) std::byte partial[block * 8];
-        alignas(64) std::byte total[8];
-        std::memcpy(total, identity_.data(), sizeof total);
-        int64_t base = from_[static_cast<size_t>(task)];
-        for (int64_t part : parts_) {
-            for (int64_t i = 0; i < row_size_; i += block) {
-                int64_t n = std::min(block, row_size_ - i);
-                const std::byte* x = elements(c, base + part, i, n, memory);
-                if (fold_f32_ != nullptr) {
-                    float result = fold_f32_(reinterpret_cast<const float*>(x), n);
+        for (size_t k = 0; k < folds_.size(); ++k) {
+            totals[k] = folds_[k].identity;
+        }
+        for (int64_t b = begin; b < end; ++b) {
+            int64_t part = parts_[static_cast<size_t>(b / blocks_of_row())];
+            int64_t i = b % blocks_of_row() * unit_;
+            int64_t n = std::min(unit_, row_size_ - i);
+            const std::byte* x = elements(c, base + part, i, n, memory);
+            for (size_t k = 0; k < folds_.size(); ++k) {
+                const Fold& f = folds_[k];
+                if (f.row != nullptr) {
+                    float result = f.row(reinterpret_cast<const float*>(x), n);
                     std::memcpy(partial, &result, sizeof result);
                 } else {
                     std::memcpy(partial, x, static_cast<size_t>(n * width_));
-                    fold(combine_, partial, n, width_);
+                    fold(f.combine, partial, n, width_);
                 }
-                combine_(total, total, partial, nullptr, 1);
+                f.combine(totals[k].data(), totals[k].data(), partial, nullptr, 1);
             }
         }
-        store(c, to_[static_cast<size_t>(task)], 1, total, 1);
+    }
+
+    void fold_rows(const RunContext& c, int64_t task) const {
+        std::array<Element, most_folds> totals;
+        fold_blocks(c, from_[static_cast<size_t>(task)], 0, all_blocks(), totals);
+        for (size_t k = 0; k < folds_.size(); ++k) {
+            store(c, folds_[k].out, to_[static_cast<size_t>(task)], 1, totals[k].data(), 1);
+        }
+    }
+
+    void fold_chunks(const RunContext& c) {
+        c.pool.parallel_for(std::ssize(chunks_), 1, [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) {
+                fold_blocks(c, from_[0], i * chunk_blocks(),
+                            std::min((i + 1) * chunk_blocks(), all_blocks()),
+                            chunks_[static_cast<size_t>(i)]);
+            }
+        });
+        for (size_t k = 0; k < folds_.size(); ++k) {
+            Element total = folds_[k].identity;
+            for (const std::array<Element, most_folds>& chunk : chunks_) {
+                folds_[k].combine(total.data(), total.data(), chunk[k].data(), nullptr, 1);
+            }
+            store(c, folds_[k].out, to_[0], 1, total.data(), 1);
+        }
     }
 
     void fold_columns(const RunContext& c, int64_t task) const {
         alignas(64) std::byte memory[block * 8];
-        alignas(64) std::byte partial[block * 8];
-        alignas(64) std::byte total[block * 8];
+        alignas(64) std::byte partial[most_folds][block * 8];
+        alignas(64) std::byte total[most_folds][block * 8];
         int64_t first = task % row_blocks_ * block;
         int64_t n = std::min(block, row_size_ - first);
         auto o = static_cast<size_t>(task / row_blocks_);
-        clear(total, n);
+        for (size_t k = 0; k < folds_.size(); ++k) {
+            clear(folds_[k], total[k], n);
+        }
         int64_t rows = 0;
         for (int64_t part : parts_) {
-            if (rows % partial_rows == 0) {
-                if (rows > 0) {
-                    combine_(total, total, partial, nullptr, n);
-                }
-                clear(partial, n);
-            }
             const std::byte* x = elements(c, from_[o] + part, first, n, memory);
-            combine_(partial, partial, x, nullptr, n);
+            for (size_t k = 0; k < folds_.size(); ++k) {
+                const Fold& f = folds_[k];
+                if (rows % partial_rows == 0) {
+                    if (rows > 0) {
+                        f.combine(total[k], total[k], partial[k], nullptr, n);
+                    }
+                    clear(f, partial[k], n);
+                }
+                f.combine(partial[k], partial[k], x, nullptr, n);
+            }
             ++rows;
         }
-        if (rows > 0) {
-            combine_(total, total, partial, nullptr, n);
+        for (size_t k = 0; k < folds_.size(); ++k) {
+            if (rows > 0) {
+                folds_[k].combine(total[k], total[k], partial[k], nullptr, n);
+            }
+            store(c, folds_[k].out, to_[o] + first * row_to_, row_to_, total[k], n);
         }
-        store(c, to_[o] + first * row_to_, row_to_, total, n);
     }
 
-    void clear(std::byte* to, int64_t n) const {
-        copy_elements(to, 1, identity_.data(), 0, n, width_);
+    void clear(const Fold& f, std::byte* to, int64_t n) const {
+        copy_elements(to, 1, f.identity.data(), 0, n, width_);
     }
 
-    void store(const RunContext& c, int64_t at, int64_t stride, const std::byte* v,
-               int64_t n) const {
+    void store(const RunContext& c, const Operand& out, int64_t at, int64_t stride,
+               const std::byte* v, int64_t n) const {
         alignas(64) std::byte converted[block * 8];
         if (store_ != nullptr) {
             store_(converted, v, nullptr, nullptr, n);
             v = converted;
         }
-        std::byte* to = c.bytes(out_) + at * stored_;
+        std::byte* to = c.bytes(out) + at * stored_;
         if (stride == 1) {
             std::memcpy(to, v, static_cast<size_t>(n * stored_));
             return;
@@ -265,25 +354,24 @@ private:
     }
 
     Operand x_;
-    Operand out_;
+    std::vector<Fold> folds_;
     DType type_;
     int64_t width_ = 4;
     int64_t stored_ = 4;
-    MapLoop combine_ = nullptr;
     MapLoop load_ = nullptr;
     MapLoop store_ = nullptr;
-    std::array<std::byte, 8> identity_{};
-    float (*fold_f32_)(const float* x, int64_t n) = nullptr; // a row to one, where there is a loop
     bool columns_ = false;
     int64_t folded_ = 1;   // elements per result
+    int64_t unit_ = block; // elements of a row that one call folds
     int64_t row_size_ = 1; // rows: size of the folded axis; columns: of the kept one
     int64_t row_stride_ = 1;
     int64_t row_to_ = 1; // columns: stride of the result
     int64_t row_blocks_ = 1;
-    std::vector<int64_t> to_;              // offsets of results
-    std::vector<int64_t> from_;            // offsets of their input elements
-    std::vector<int64_t> parts_;           // offsets within one result
-    std::vector<int64_t> element_offsets_; // in a row; empty: row_stride_ apart
+    std::vector<int64_t> to_;                             // offsets of results
+    std::vector<int64_t> from_;                           // offsets of their input elements
+    std::vector<int64_t> parts_;                          // offsets within one result
+    std::vector<int64_t> element_offsets_;                // in a row; empty: row_stride_ apart
+    std::vector<std::array<Element, most_folds>> chunks_; // of a single result; empty: not split
     int64_t tasks_ = 1;
     int64_t work_ = 1;
 };
@@ -297,11 +385,28 @@ std::unique_ptr<Step> prepare(const StepArgs& args) {
     return std::make_unique<ReduceStep>(args);
 }
 
+/// Two extremes over the same axes of the group's input.
+std::optional<std::string> refuse_extremes(const Group& group) {
+    bool same = group.nodes.size() == most_folds && group.outputs.size() == most_folds;
+    for (size_t i = 0; same && i < most_folds; ++i) {
+        const Node& n = group.nodes[i];
+        same = n.is(reduce_def) && is_extreme(n.as<Reduce>().fn) &&
+               n.inputs[0] == group.inputs[0] && group.outputs[i] == n.outputs[0] &&
+               n.as<Reduce>().axes == group.first().as<Reduce>().axes;
+    }
+    return same ? refuse(group) : std::optional<std::string>("no extremes of one tensor");
+}
+
 const Kernel rows[] = {{.name = "reduce",
                         .refuse = refuse,
                         .prepare = prepare,
                         .layout = any_strides,
-                        .strided_results = true}};
+                        .strided_results = true},
+                       {.name = "extremes",
+                        .refuse = refuse_extremes,
+                        .prepare = prepare,
+                        .layout = any_strides,
+                        .takes_groups = true}};
 
 } // namespace
 
