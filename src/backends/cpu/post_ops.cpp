@@ -2,6 +2,7 @@
 #include "backends/cpu/post_ops.h"
 
 #include "backends/cpu/epilogue.h"
+#include "backends/cpu/numbers.h"
 #include "backends/cpu/post_functions.h"
 #include "ops/primitives.h"
 #include "plan/epilogue.h"
@@ -299,13 +300,8 @@ Expr with_numbers(const Expr& e, const Node& map, const StepArgs& args) {
         const plan::StoredConstant* c =
             input < 0 ? nullptr : args.constants[static_cast<size_t>(input)];
         if (c != nullptr && c->source().count() == 1) {
-            const Tensor& t = c->source();
             Expr number;
-            if (is_float(x.type)) {
-                number.constant(x.type, t.get_f64(0));
-            } else {
-                number.constant_i64(x.type, t.get_i64(0));
-            }
+            add_number(number, c->source());
             x = number.code.back();
         }
     }
