@@ -115,12 +115,19 @@ Tensor dequantised_constant(const Tensor& q, const Tensor& scale, const Tensor* 
     std::span<const float> scales = scale.as<float>();
     ParameterIndex of_scale = index_of(q, scale, a);
     ParameterIndex of_zero = zero == nullptr ? ParameterIndex{} : index_of(q, *zero, a);
-    const auto* bytes = reinterpret_cast<const int8_t*>(q.bytes().data());
-    bool plain = q.dtype() == DType::I8;
+    const auto* bytes = reinterpret_cast<const uint8_t*>(q.bytes().data());
+    auto element = [&q, bytes](int64_t i) {
+        return q.dtype() == DType::I8   ? static_cast<float>(static_cast<int8_t>(bytes[i]))
+               : q.dtype() == DType::U8 ? static_cast<float>(bytes[i])
+                                        : static_cast<float>(q.get_f64(i));
+    };
+    std::vector<float> zeros(zero == nullptr ? 1 : static_cast<size_t>(zero->count()), 0.0F);
+    for (size_t i = 0; zero != nullptr && i < zeros.size(); ++i) {
+        zeros[i] = static_cast<float>(zero->get_f64(static_cast<int64_t>(i)));
+    }
     ThreadPool::shared().parallel_for(q.count(), grain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
-            auto x = plain ? static_cast<float>(bytes[i]) : static_cast<float>(q.get_f64(i));
-            x -= zero == nullptr ? 0.0F : static_cast<float>(zero->get_f64(of_zero(i)));
+            float x = element(i) - zeros[static_cast<size_t>(of_zero(i))];
             to[static_cast<size_t>(i)] = x * scales[static_cast<size_t>(of_scale(i))];
         }
     });
