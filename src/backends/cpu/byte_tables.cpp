@@ -38,11 +38,11 @@ std::vector<int> sources(const Expr& e, const std::vector<bool>& numbers) {
     return out;
 }
 
-/// The number of instructions that compute `to` from `from`, constants and inputs left out.
-size_t length(const Expr& e, int from, int to) {
+/// Whether more than one instruction computes `to` from `from`, constants and inputs left out.
+bool replaces_several(const Expr& e, int from, int to) {
     std::set<int> seen;
     std::vector<int> left = {to};
-    while (!left.empty()) {
+    while (!left.empty() && seen.size() < 2) {
         int i = left.back();
         left.pop_back();
         const ExprInstr& x = e.code[static_cast<size_t>(i)];
@@ -53,7 +53,7 @@ size_t length(const Expr& e, int from, int to) {
             left.push_back(x.args[static_cast<size_t>(a)]);
         }
     }
-    return seen.size();
+    return seen.size() >= 2;
 }
 
 } // namespace
@@ -62,10 +62,8 @@ std::vector<int> byte_tables(const Expr& e, const std::vector<bool>& numbers) {
     std::vector<int> out = sources(e, numbers);
     for (size_t n = 0; n < e.code.size(); ++n) {
         bool rounds = e.code[n].op == ExprOp::Cast && is_byte(e.code[n].to);
-        if (out[n] >= 0 && (!rounds || length(e, out[n], static_cast<int>(n)) < 2)) {
-            out[n] = -1;
-        }
-        out[n] = out[n] < 0 ? -1 : out[n];
+        bool is_end = out[n] >= 0 && rounds && replaces_several(e, out[n], static_cast<int>(n));
+        out[n] = is_end ? out[n] : -1;
     }
     return out;
 }
