@@ -59,11 +59,6 @@ FamilyOptions centred_family(double low = -2, double high = 2) {
     return options;
 }
 
-bool ran(const std::vector<std::string>& names, std::string_view prefix) {
-    return std::any_of(names.begin(), names.end(),
-                       [&](const std::string& n) { return n.starts_with(prefix); });
-}
-
 TEST(Centred, EveryTactic) {
     std::vector<std::string> names = sweep(centred_group({}), centred_family());
     for (std::string_view name :

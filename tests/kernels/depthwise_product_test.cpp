@@ -82,7 +82,7 @@ FamilyOptions family() {
     return o;
 }
 
-bool ran(const std::vector<std::string>& names, const std::string& name) {
+bool ran_pair(const std::vector<std::string>& names, const std::string& name) {
     return std::find(names.begin(), names.end(), "depthwise_product_" + name) != names.end();
 }
 
@@ -93,7 +93,7 @@ TEST(DepthwiseProduct, EveryTile) {
                           .results = 72}),
               family());
     for (const char* tile : {"4x64", "8x128", "16x64", "32x32", "64x64"}) {
-        EXPECT_TRUE(ran(names, tile)) << tile;
+        EXPECT_TRUE(ran_pair(names, tile)) << tile;
     }
 }
 

@@ -41,11 +41,6 @@ Graph product(Extents x, Product p) {
     return g;
 }
 
-bool ran(const std::vector<std::string>& names, std::string_view prefix) {
-    return std::any_of(names.begin(), names.end(),
-                       [&](const std::string& n) { return n.starts_with(prefix); });
-}
-
 /// Tiles stored by TMA.
 constexpr const char* staying[] = {"wgmma_128x128_turns", "wgmma_128x160_turns",
                                    "wgmma_128x192_turns", "wgmma_192x128_turns"};

@@ -52,11 +52,6 @@ Graph product(Extents x, Product p = {}) {
     return g;
 }
 
-bool ran(const std::vector<std::string>& names, std::string_view prefix) {
-    return std::any_of(names.begin(), names.end(),
-                       [&](const std::string& n) { return n.starts_with(prefix); });
-}
-
 TEST(Gemm, OddExtents) {
     for (Extents x :
          {Extents{1, 1, 1}, Extents{7, 129, 31}, Extents{127, 1, 40}, Extents{129, 127, 72}}) {

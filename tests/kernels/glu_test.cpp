@@ -89,11 +89,6 @@ Graph unit(const Unit& u) {
     return g;
 }
 
-bool ran(const std::vector<std::string>& names, std::string_view prefix) {
-    return std::any_of(names.begin(), names.end(),
-                       [&](const std::string& n) { return n.starts_with(prefix); });
-}
-
 void expect_tactics(const Graph& g, std::initializer_list<std::string_view> tactics, int cc = 90,
                     double tolerance = -1) {
     for (std::string_view tactic : tactics) {

@@ -12,6 +12,7 @@
 #include "ir/graph.h"
 #include "plan/view.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -76,6 +77,11 @@ std::vector<std::string> sweep(const Graph& g, FamilyOptions options = {});
 
 /// The family's tactics for the graph on an architecture, best first.
 std::vector<std::string> tactic_names(const Graph& g, const FamilyOptions& options = {});
+/// Whether one of the names begins so.
+inline bool ran(const std::vector<std::string>& names, std::string_view prefix) {
+    return std::any_of(names.begin(), names.end(),
+                       [&](const std::string& n) { return n.starts_with(prefix); });
+}
 
 /// Why the family refuses the graph as a group; nullopt when it takes it.
 std::optional<std::string> refusal(const Graph& g, std::string_view family = {});

@@ -50,7 +50,7 @@ inline Value moments_input(Graph& g, const Type& rows) {
     return g.add_input("m", {DType::F32, chunks});
 }
 
-inline bool ran(const std::vector<std::string>& names, std::string_view name) {
+inline bool lists(const std::vector<std::string>& names, std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
 }
 

@@ -52,11 +52,6 @@ Graph weight_only(const Weight& w) {
     return g;
 }
 
-bool ran(const std::vector<std::string>& names, std::string_view prefix) {
-    return std::any_of(names.begin(), names.end(),
-                       [&](const std::string& n) { return n.starts_with(prefix); });
-}
-
 /// All codes of the weight; the rest so small that f16 holds the results.
 FamilyOptions options_of(const Weight& w) {
     FamilyOptions o;
