@@ -3,6 +3,7 @@
 // mean of quantised values) ends there, and a second map goes on from the bytes. The first is then
 // an epilogue that stores bytes, which oneDNN does with the product.
 #include "backends/cpu/expr_part.h"
+#include "backends/cpu/numbers.h"
 #include "ir/rewrite.h"
 #include "lower/lowering.h"
 #include "ops/ops.h"
@@ -53,7 +54,7 @@ std::optional<Values> split_at(int bytes, Rewriter& r, const Node& n, std::span<
     }
     Values of_second;
     for (int i : second.inputs) {
-        if (i >= 0 && g.type(value(i)).rank() > 0) {
+        if (i >= 0 && g.type(value(i)).rank() > 0 && cpu::number(g, value(i)) == nullptr) {
             return std::nullopt;
         }
         of_second.push_back(i < 0 ? Value{} : value(i));

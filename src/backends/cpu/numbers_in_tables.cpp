@@ -86,17 +86,18 @@ std::optional<Values> with_numbers(Rewriter& r, const Node& n, std::span<const V
     Graph& g = r.out();
     std::vector<const Tensor*> numbers;
     for (Value v : in) {
-        const Tensor* t = cpu::number(g, v);
-        numbers.push_back(t != nullptr && t->rank() == 0 ? t : nullptr);
+        numbers.push_back(cpu::number(g, v));
     }
     const auto& m = n.as<Map>();
     WithNumbers w(m.body, numbers);
-    if (!w.changed) {
-        return std::nullopt;
-    }
     Values left;
+    bool whole = false; // the result keeps its sizes without the numbers
     for (int i : w.inputs) {
         left.push_back(in[static_cast<size_t>(i)]);
+        whole = whole || g.type(left.back()).dims == r.mapped(r.from().type(n.outputs[0]).dims);
+    }
+    if (!w.changed || !whole) {
+        return std::nullopt;
     }
     return Values{ops::map(g, std::move(w.body), m.dtype, left)};
 }
