@@ -173,19 +173,17 @@ void centred_sums(void* out, const void* x, const void* y, const void* z, int64_
 
 #if defined(__AVX512BW__)
 using ByteVector = char __attribute__((vector_size(64)));
-inline ByteVector add_saturated(ByteVector a, ByteVector b) {
-    return __builtin_ia32_paddusb512_mask(a, b, ByteVector{}, ~0ULL);
-}
-inline ByteVector shuffled(ByteVector row, ByteVector at) {
-    return __builtin_ia32_pshufb512_mask(row, at, ByteVector{}, ~0ULL);
+/// Of a row of 16 entries in each lane, that at index `at`; 0 for an index of more than 15.
+inline ByteVector entry_of_row(ByteVector row, ByteVector at) {
+    auto top = _mm512_adds_epu8((__m512i)at, _mm512_set1_epi8(0x70));
+    return (ByteVector)_mm512_shuffle_epi8((__m512i)row, top);
 }
 #elif defined(__AVX2__)
 using ByteVector = char __attribute__((vector_size(32)));
-inline ByteVector add_saturated(ByteVector a, ByteVector b) {
-    return __builtin_ia32_paddusb256(a, b);
-}
-inline ByteVector shuffled(ByteVector row, ByteVector at) {
-    return __builtin_ia32_pshufb256(row, at);
+/// Of a row of 16 entries in each lane, that at index `at`; 0 for an index of more than 15.
+inline ByteVector entry_of_row(ByteVector row, ByteVector at) {
+    auto top = _mm256_adds_epu8((__m256i)at, _mm256_set1_epi8(0x70));
+    return (ByteVector)_mm256_shuffle_epi8((__m256i)row, top);
 }
 #endif
 
@@ -195,8 +193,8 @@ void lookup(void* out, const void* x, const void* table, const void*, int64_t n)
     const auto* t = static_cast<const uint8_t*>(table);
     int64_t i = 0;
 #if defined(__AVX2__)
-    // A shuffle reads one row of 16 entries, and gives 0 where its index has the top bit: the other
-    // rows' indices get it from the saturated addition.
+    // A shuffle gives 0 where its index has the top bit, which other rows' indices get by the
+    // saturated addition.
     constexpr auto width = static_cast<int64_t>(sizeof(ByteVector));
     if (n >= width) {
         ByteVector rows[16];
@@ -210,7 +208,7 @@ void lookup(void* out, const void* x, const void* table, const void*, int64_t n)
             __builtin_memcpy(&at, a + i, sizeof at);
             ByteVector found = {};
             for (const ByteVector& row : rows) {
-                found |= shuffled(row, add_saturated(at, ByteVector{} + char{0x70}));
+                found |= entry_of_row(row, at);
                 at -= 16;
             }
             __builtin_memcpy(r + i, &found, sizeof found);
