@@ -313,8 +313,9 @@ STAGES = {"setup": stage_setup, "build": stage_build, "format": stage_format, "t
           "ctest": stage_ctest, "isa": stage_isa, "pytest": stage_pytest, "serving": stage_serving, "fuzz": stage_fuzz,
           "tidy": stage_tidy, "tsan": stage_tsan}
 WHEN_NAMED = {"tsan"}  # compiles everything once more
-# Stages of a row follow each other, in this order, and after those they need. Each row takes about as long.
-ROWS = (("build", "ctest", "serving"), ("setup", "format", "tree", "fuzz", "tidy", "tsan"), ("pytest", "isa"))
+# Stages of a row follow each other, in this order, and after those they need.
+ROWS = (("build", "ctest", "isa"), ("setup", "format", "tree", "fuzz", "tidy", "tsan"),
+        ("serving", "pytest"))
 NEEDS = {"ctest": {"build", "setup"}, "isa": {"build", "setup"}, "pytest": {"build", "setup"},
          "serving": {"build", "setup"}, "tidy": {"build"}}
 
