@@ -23,6 +23,7 @@ namespace ingot::plan {
 namespace {
 
 constexpr int64_t longest_vector = 65536;
+
 bool per_tensor(const Graph& g, const Dequantised& x) {
     return x.block == 0 && g.constant(x.scale)->count() == 1;
 }
