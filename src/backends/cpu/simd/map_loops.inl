@@ -173,14 +173,14 @@ void centred_sums(void* out, const void* x, const void* y, const void* z, int64_
 
 #if defined(__AVX512BW__)
 using ByteVector = char __attribute__((vector_size(64)));
-/// Of a row of 16 entries in each lane, that at index `at`; 0 for an index of more than 15.
+/// The entry at index `at` of a row of 16 in each lane; 0 for an index of more than 15.
 inline ByteVector entry_of_row(ByteVector row, ByteVector at) {
     auto top = _mm512_adds_epu8((__m512i)at, _mm512_set1_epi8(0x70));
     return (ByteVector)_mm512_shuffle_epi8((__m512i)row, top);
 }
 #elif defined(__AVX2__)
 using ByteVector = char __attribute__((vector_size(32)));
-/// Of a row of 16 entries in each lane, that at index `at`; 0 for an index of more than 15.
+/// The entry at index `at` of a row of 16 in each lane; 0 for an index of more than 15.
 inline ByteVector entry_of_row(ByteVector row, ByteVector at) {
     auto top = _mm256_adds_epu8((__m256i)at, _mm256_set1_epi8(0x70));
     return (ByteVector)_mm256_shuffle_epi8((__m256i)row, top);
