@@ -40,7 +40,7 @@ __attribute__((target("avx512vbmi"))) void lookup_vbmi(void* out, const void* x,
     const auto* a = static_cast<const uint8_t*>(x);
     const auto* t = static_cast<const uint8_t*>(table);
     __m512i quarters[4];
-    for (int k = 0; k < 4; ++k) {
+    for (int64_t k = 0; k < 4; ++k) {
         quarters[k] = _mm512_loadu_si512(t + 64 * k);
     }
     for (int64_t i = 0; i < n; i += 64) {
