@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <thread>
 
 namespace ingot {
@@ -184,6 +185,13 @@ std::vector<Weight> default_weights(const Engine& engine) {
     for (const auto& [name, value] : input_defaults(engine)) {
         out.push_back({name, value.dtype(), value.shape(), weight_hash(value), {}});
     }
+    return out;
+}
+
+std::vector<Weight> replaceable_weights(const Engine& engine) {
+    std::vector<Weight> out = engine.source()->weights;
+    std::vector<Weight> defaults = default_weights(engine);
+    std::move(defaults.begin(), defaults.end(), std::back_inserter(out));
     return out;
 }
 

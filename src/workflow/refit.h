@@ -28,6 +28,8 @@ FindOverflows find_f32_layers(const Properties& metadata);
 /// The defaults of an engine's optional inputs, which a refit replaces like weights; a build
 /// without weights keeps them.
 std::vector<Weight> default_weights(const Engine& engine);
+/// The weights of a refittable engine, then those defaults.
+std::vector<Weight> replaceable_weights(const Engine& engine);
 
 /// The engine with these weights and defaults replaced by name; the others stay. Copies the
 /// tensors. Errors:

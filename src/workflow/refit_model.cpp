@@ -14,7 +14,7 @@ namespace {
 class ModelWeights {
 public:
     explicit ModelWeights(const Engine& engine)
-        : source_(*engine.source()), defaults_(default_weights(engine)) {}
+        : engine_(engine), source_(*engine.source()), defaults_(default_weights(engine)) {}
 
     void visit(const onnx::Model& model) {
         take_defaults(model.graph);
@@ -25,11 +25,9 @@ public:
     }
     NamedTensors finish() {
         std::vector<std::string> missing;
-        for (const std::vector<Weight>& all : {source_.weights, defaults_}) {
-            for (const Weight& w : all) {
-                if (!found_.contains(w.name)) {
-                    missing.push_back(w.name);
-                }
+        for (const Weight& w : replaceable_weights(engine_)) {
+            if (!found_.contains(w.name)) {
+                missing.push_back(w.name);
             }
         }
         require(missing.empty(), ErrorCode::InvalidArgument, "the model has no weights ",
@@ -105,6 +103,7 @@ private:
         found_.insert_or_assign(name, std::move(value));
     }
 
+    const Engine& engine_;
     const RefitSource& source_;
     std::vector<Weight> defaults_;
     NamedTensors found_;

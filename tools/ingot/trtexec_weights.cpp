@@ -70,10 +70,8 @@ double mebibytes(int64_t bytes) {
 
 void dump_refit(const Engine& engine) {
     info("=== Refittable weights ===");
-    for (const std::vector<Weight>& all : {engine.source()->weights, default_weights(engine)}) {
-        for (const Weight& w : all) {
-            info(str(w.name, ": ", Type{w.dtype, to_dims(w.shape)}));
-        }
+    for (const Weight& w : replaceable_weights(engine)) {
+        info(str(w.name, ": ", Type{w.dtype, to_dims(w.shape)}));
     }
 }
 

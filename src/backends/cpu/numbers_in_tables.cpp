@@ -88,6 +88,9 @@ std::optional<Values> with_numbers(Rewriter& r, const Node& n, std::span<const V
     for (Value v : in) {
         numbers.push_back(cpu::number(g, v));
     }
+    if (std::ranges::all_of(numbers, [](const Tensor* t) { return t == nullptr; })) {
+        return std::nullopt;
+    }
     const auto& m = n.as<Map>();
     WithNumbers w(m.body, numbers);
     Values left;

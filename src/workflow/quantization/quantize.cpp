@@ -6,7 +6,7 @@
 #include "slim/prepare.h"
 #include "slim/rules.h"
 #include "slim/slim.h"
-#include "workflow/quantization/constant_matrix.h"
+#include "workflow/quantization/constant_operand.h"
 #include "workflow/quantization/quantized_weight.h"
 #include "workflow/quantization/quantizer_placement.h"
 

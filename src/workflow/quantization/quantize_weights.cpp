@@ -5,7 +5,7 @@
 #include "base/interrupt.h"
 #include "slim/opset.h"
 #include "slim/rules.h"
-#include "workflow/quantization/constant_matrix.h"
+#include "workflow/quantization/constant_operand.h"
 #include "workflow/quantization/quantized_weight.h"
 
 #include <algorithm>

@@ -136,11 +136,11 @@ public:
         if (!extremes || columns_) {
             return;
         }
-        // In any order and in any parts an extreme is the same.
+        // In any order and in any parts an extreme is the same, but for the sign of zero.
         if (in_place() && folds_[0].row != nullptr) {
             unit_ = long_block;
         }
-        if (tasks_ == 1 && all_blocks() > 2 * chunk_blocks()) {
+        if (tasks_ == 1 && !a.options.batch_invariant && all_blocks() > 2 * chunk_blocks()) {
             chunks_.resize(
                 static_cast<size_t>((all_blocks() + chunk_blocks() - 1) / chunk_blocks()));
         }

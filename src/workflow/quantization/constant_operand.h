@@ -14,7 +14,7 @@ struct ConstantOperand {
 /// The constant that a tensor is, or whose transpose it is; nullopt for others.
 std::optional<ConstantOperand> constant_operand(const slim::Context& c, const std::string& tensor);
 
-/// The constant as the product reads it, of f32 where it is transposed.
+/// The constant as the product reads it.
 Tensor value_of(const slim::Context& c, const ConstantOperand& o);
 
 /// Erases the Transpose that computes a tensor, if nothing reads it any more.

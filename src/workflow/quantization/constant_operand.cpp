@@ -1,28 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workflow/quantization/constant_matrix.h"
+#include "workflow/quantization/constant_operand.h"
 
-#include <algorithm>
+#include "base/thread_pool.h"
+#include "plan/copy.h"
 
 namespace ingot {
 
 namespace {
 
 Tensor transposed(const Tensor& matrix) {
-    constexpr int64_t tile = 32;
     int64_t rows = matrix.shape()[0];
     int64_t columns = matrix.shape()[1];
-    Tensor out = Tensor::empty(DType::F32, {columns, rows});
-    const float* from = matrix.as<float>().data();
-    float* to = out.as_mutable<float>().data();
-    for (int64_t r = 0; r < rows; r += tile) {
-        for (int64_t c = 0; c < columns; c += tile) {
-            for (int64_t i = r; i < std::min(r + tile, rows); ++i) {
-                for (int64_t j = c; j < std::min(c + tile, columns); ++j) {
-                    to[j * rows + i] = from[i * columns + j];
-                }
-            }
-        }
-    }
+    Tensor out = Tensor::empty(matrix.dtype(), {columns, rows});
+    plan::Operand from{matrix.dtype(), -1, {{columns, rows}, {1, columns}, 0}};
+    plan::Operand to{out.dtype(), -1, plan::dense(out.shape())};
+    plan::copy_elements(from, matrix.bytes().data(), to, out.mutable_bytes().data(),
+                        ThreadPool::shared());
     return out;
 }
 
