@@ -433,6 +433,10 @@ void ThreadPool::end_team() {
     s.turn.unlock();
 }
 
+bool ThreadPool::is_inside() {
+    return inside_job;
+}
+
 ThreadPool& ThreadPool::shared() {
     // Never destroyed: joining at exit would hang in a forked child, which has no workers.
     // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)

@@ -41,6 +41,9 @@ public:
     void end_team();
     /// The pool that CPU execution shares in this process.
     static ThreadPool& shared();
+    /// Whether this thread runs a loop's range or a team's function of any pool: it must not wait
+    /// for a thread that may wait for a pool.
+    static bool is_inside();
 
 private:
     void run(int64_t n, int64_t grain, void (*f)(const void*, int64_t, int64_t),

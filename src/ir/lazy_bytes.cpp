@@ -57,15 +57,33 @@ std::span<const std::byte> LazyBytes::get(ThreadPool& pool) const {
     if (is_made()) {
         return made_.bytes();
     }
-    std::scoped_lock lock(mutex_);
+    std::unique_lock lock(mutex_, std::defer_lock);
+    if (!ThreadPool::is_inside()) {
+        lock.lock();
+    } else if (!lock.try_lock()) {
+        return make_apart(pool);
+    }
     if (!is_made()) {
-        TraceSpan span("make a constant", str(count_, " bytes"));
-        made_ = make_ == nullptr ? join(pool) : make_(pool);
-        CHECK(made_.bytes(pool).size() == count_, "a lazy tensor of ", count_, " bytes became ",
-              made_.byte_count());
+        made_ = make(pool);
         is_made_.store(true, std::memory_order_release);
     }
     return made_.bytes();
+}
+
+Tensor LazyBytes::make(ThreadPool& pool) const {
+    TraceSpan span("make a constant", str(count_, " bytes"));
+    Tensor out = make_ == nullptr ? join(pool) : make_(pool);
+    CHECK(out.bytes(pool).size() == count_, "a lazy tensor of ", count_, " bytes became ",
+          out.byte_count());
+    return out;
+}
+
+std::span<const std::byte> LazyBytes::make_apart(ThreadPool& pool) const {
+    std::scoped_lock lock(apart_mutex_); // its holder is in a loop too, and waits for no pool
+    if (!apart_.has_value()) {
+        apart_ = make(pool);
+    }
+    return apart_->bytes();
 }
 
 Tensor Tensor::lazy(DType dtype, Shape shape, MakeTensor make) {

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace ingot {
@@ -28,7 +29,8 @@ public:
     LazyBytes(size_t bytes, JoinedTensors joined) : count_(bytes), joined_(std::move(joined)) {}
     size_t count() const { return count_; }
     bool is_made() const { return is_made_.load(std::memory_order_acquire); }
-    /// Made by the first call; others wait for it. Errors: those of its function; OutOfMemory.
+    /// Made by the first call; others wait for it, but for loops of a pool, which make them
+    /// once more: the first may wait for the pool. Errors: those of its function; OutOfMemory.
     std::span<const std::byte> get(ThreadPool& pool) const;
     /// The tensors that these are joined of, while they are not made; else null.
     const JoinedTensors* joined() const {
@@ -37,6 +39,8 @@ public:
 
 private:
     Tensor join(ThreadPool& pool) const;
+    Tensor make(ThreadPool& pool) const;
+    std::span<const std::byte> make_apart(ThreadPool& pool) const;
 
     size_t count_;
     MakeTensor make_; // null: joined
@@ -44,6 +48,8 @@ private:
     mutable std::mutex mutex_; // held while they are made
     mutable std::atomic<bool> is_made_{false};
     mutable Tensor made_;
+    mutable std::mutex apart_mutex_;      // of the next
+    mutable std::optional<Tensor> apart_; // made in a loop, while another thread made them
 };
 
 } // namespace ingot

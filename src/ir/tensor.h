@@ -26,7 +26,8 @@ using MakeTensor = std::function<Tensor(ThreadPool& pool)>;
 /// read-only. Immutable use is thread safe.
 ///
 /// The bytes of a lazy tensor are made by the first call that reads them, which takes the time and
-/// throws the errors of that work, and others wait for it: no loop of a thread pool makes them.
+/// throws the errors of that work, and others wait for it. A loop of a thread pool may not throw:
+/// bytes(pool) in front of it makes them.
 class Tensor {
 public:
     Tensor() = default;
@@ -39,8 +40,9 @@ public:
     /// The same over writable memory.
     static Tensor wrap_mutable(DType dtype, Shape shape, std::span<std::byte> bytes,
                                std::shared_ptr<void> owner);
-    /// A lazy tensor of the bytes that `make` gives, which is called at most once with success, on
-    /// the thread that needs them.
+    /// A lazy tensor of the bytes that `make` gives, the same each time. It is called on the thread
+    /// that needs them, once with success, and once more by loops of pools that need them
+    /// meanwhile.
     static Tensor lazy(DType dtype, Shape shape, MakeTensor make);
     /// A lazy tensor of parts of one type that are joined along an axis, with equal sizes along the
     /// others. A row of a part has whole bytes. read() gathers its bytes without making them.

@@ -69,6 +69,38 @@ TEST(LazyTensor, AFailureIsToldAndTheNextReadTriesAgain) {
     EXPECT_EQ(calls, 2);
 }
 
+/// The thread that makes them waits for the pool, whose loop reads them: none may wait for the
+/// other.
+TEST(LazyTensor, ALoopMakesItsOwnWhileAnotherThreadMakesThem) {
+    ThreadPool pool(2);
+    std::atomic<int> calls{0};
+    std::atomic<bool> is_being_made{false};
+    std::atomic<bool> loop_ended{false};
+    Tensor t = Tensor::lazy(DType::U8, {3}, [&](ThreadPool&) {
+        if (++calls == 1) {
+            is_being_made = true;
+            is_being_made.notify_one();
+            loop_ended.wait(false);
+        }
+        return numbers(DType::U8, {3}, 5);
+    });
+    std::thread maker([&t] { EXPECT_EQ(t.get_i64(2), 7); });
+    is_being_made.wait(false);
+    std::atomic<int> right{0};
+    pool.parallel_for(2, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            right += t.get_i64(i) == 5 + i ? 1 : 0;
+        }
+    });
+    EXPECT_FALSE(t.is_made());
+    loop_ended = true;
+    loop_ended.notify_one();
+    maker.join();
+    EXPECT_EQ(right, 2);
+    EXPECT_TRUE(t.is_made());
+    EXPECT_EQ(calls, 2);
+}
+
 TEST(LazyTensor, UsesThePoolOfItsReader) {
     ThreadPool one(1);
     const ThreadPool* used = nullptr;
