@@ -168,8 +168,9 @@ DEVICE T narrow(C v) {
     return Narrow<T>::of(v);
 }
 
-/// N elements that are read or written at once.
+/// N elements that are read or written at once. Operands promise 16 bytes of alignment at most, so
+/// that 32 bytes are two accesses.
 template <class T, int N>
-struct __align__(sizeof(T) * N) Pack {
+struct __align__(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
     T v[N];
 };
