@@ -62,6 +62,63 @@ TEST(Conv, Stem) {
     }
 }
 
+TEST(Conv, StemAsTf32) {
+    FamilyOptions rounded;
+    rounded.tolerance = 2e-3;
+    // Planes and pixels; an epilogue in registers and one with a residual; an odd width.
+    ConvCase c{.x = "f32[2,3,24,20]",
+               .w = "f32[72,3,7,7]",
+               .strides = {2, 2},
+               .low = {3, 3},
+               .high = {3, 3}};
+    for (const char* x : {"f32[2,3,24,20]", "f32[1,3,19,21]"}) {
+        c.x = x;
+        for (bool inside : {false, true}) {
+            rounded.orders.clear();
+            if (inside) {
+                rounded.orders = {{0, 2, 3, 1}, {0, 1, 2, 3}};
+            }
+            for (const char* tactic :
+                 {"conv_stem_4x16x64", "conv_stem_8x16x64", "conv_stem_4x16x32"}) {
+                rounded.tactic = tactic;
+                EXPECT_EQ(expect_family(conv_graph(c), rounded).tactic, tactic);
+                EXPECT_EQ(expect_family(with_residual(c), rounded).tactic, tactic);
+            }
+        }
+    }
+    rounded.orders = {{0, 2, 3, 1}, {0, 1, 2, 3}, {0, 1, 2}, {0, 2, 3, 1}};
+    std::string text = expect_family(conv_graph(c), rounded).texts.at(0);
+    EXPECT_NE(text.find("#define IN_REGISTERS 1"), std::string::npos);
+    rounded.orders.clear();
+    // Runs of 8, 5 and 20 elements, weights one by one, several images and odd steps.
+    for (const ConvCase& other :
+         {ConvCase{.x = "f32[2,1,12,14]", .w = "f32[9,1,3,5]", .strides = {1, 3}},
+          ConvCase{.x = "f32[3,4,19,18]", .w = "f32[45,4,5,2]", .strides = {3, 1}, .low = {0, 1}},
+          ConvCase{.x = "f32[70,4,13,9]", .w = "f32[8,4,2,5]"}}) {
+        rounded.tactic = "conv_stem_8x16x32";
+        EXPECT_EQ(expect_family(conv_graph(other), rounded).tactic, rounded.tactic);
+    }
+    rounded.tf32 = false;
+    rounded.tactic.clear();
+    EXPECT_FALSE(ran(tactic_names(conv_graph(c), rounded), "conv_stem"));
+}
+
+/// Depthwise ones round no operand.
+TEST(Conv, FunctionsOfRoundedOperandsAreQuick) {
+    auto is_quick = [](const ConvCase& c) {
+        Graph g;
+        Value y = add_conv(g, c);
+        Expr body;
+        body.op(ExprOp::Sigmoid, body.in(0, DType::F32));
+        g.add_output("z", ops::map(g, body, DType::F32, std::vector<Value>{y}));
+        FamilyOptions options;
+        options.tolerance = 2e-3;
+        return expect_family(g, options).texts.at(0).find("fast_sigmoid(") != std::string::npos;
+    };
+    EXPECT_TRUE(is_quick({.x = "f32[1,8,9,9]", .w = "f32[8,8,3,3]"}));
+    EXPECT_FALSE(is_quick({.x = "f32[1,8,9,9]", .w = "f32[8,1,3,3]", .groups = 8}));
+}
+
 TEST(Conv, WindowsSideBySide) {
     // Patches of a vision transformer; one image with a rest at its edges; 2 x 2 windows.
     ConvCase patches{.x = "f16[2,3,32,48]",

@@ -34,8 +34,9 @@ double cosine(int64_t i) {
 
 /// Tensor cores take f32 as TF32 alone.
 bool uses_tensor_cores(const BackendRun& run) {
-    return std::any_of(run.implementations.begin(), run.implementations.end(),
-                       [](const auto& s) { return s.find("mma") != std::string::npos; });
+    return std::any_of(run.implementations.begin(), run.implementations.end(), [](const auto& s) {
+        return s.find("mma") != std::string::npos || s.find("stem") != std::string::npos;
+    });
 }
 
 Graph product(const Tensor& basis) {

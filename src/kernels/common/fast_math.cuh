@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions for results stored as f16 or bf16: accurate to 1e-5 of the result (an eighth of half an
-// ulp of f16 is 3e-5), gelu to 8.5e-5. The "1 +" forms avoid cancellation where the function is
+// Functions for results stored as f16 or bf16, or of sums whose operands were rounded to TF32:
+// accurate to 1e-5 of the result (an eighth of half an ulp of f16 is 3e-5, half an ulp of TF32
+// 4.9e-4), gelu to 8.5e-5. The "1 +" forms avoid cancellation where the function is
 // near -1.
 DEVICE float fast_exp(float x) {
     return ex2(x * 1.44269504f);

@@ -208,6 +208,8 @@ Epilogue epilogue_of(const Problem& p) {
     Value sum = p.group.nodes[0].outputs[0];
     f.sum_type = p.group.graph.type(sum).dtype;
     f.type = p.out[0].dtype;
+    bool rounded = p.tf32 && p.group.graph.type(p.group.nodes[0].inputs[0]).dtype == DType::F32;
+    f.quick = narrow_result(f.type) || (rounded && f.type == DType::F32);
     if (has_halves(p.group)) {
         add_pair_map(f, p);
         return f;
@@ -243,7 +245,7 @@ void add_missing_addend(Epilogue& f) {
 
 int value_instructions(const Epilogue& f) {
     auto widened = static_cast<int>(f.operands.size());
-    return widened + instructions_of(f.body, narrow_result(f.type));
+    return widened + instructions_of(f.body, f.quick);
 }
 
 std::string value_text(const Epilogue& f, bool wide) {
@@ -260,7 +262,7 @@ std::string value_text(const Epilogue& f, bool wide) {
     std::string_view type = compute_c_type(f.sum_type);
     std::string wrapped = is_float(f.sum_type) ? "" : str("(", c_type(f.sum_type), ")");
     std::string second = two ? str(type, " b = (", type, ")", wrapped, "other;\n") : "";
-    ExprText t = expr_text(f.body, inputs, "v", narrow_result(f.type));
+    ExprText t = expr_text(f.body, inputs, "v", f.quick);
     return str(fast_math_file(t), "DEVICE ", wide ? "float" : "OUT", " value_of(ACC sum", params,
                ") {\n", type, " a = (", type, ")", wrapped, "sum;\n", second, t.statements,
                "return ", wide ? "(float)(" : "narrow<OUT>(", t.result, ");\n}\n");

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Persistent contraction by wgmma, whose results of 8 or 16 bits TMA stores: a block per SM loops
-// over tiles of 64 * MB x BN with two alternating warpgroups. While one stores its tile, the other
-// multiplies. In the third, two threads load continuously across tiles, and one thread per other
-// warpgroup stores its finished panels.
+// Persistent contraction by wgmma, whose results of 8, 16 or 32 bits TMA stores: a block per SM
+// loops over tiles of 64 * MB x BN with two alternating warpgroups. While one stores its tile, the
+// other multiplies. In the third, two threads load continuously across tiles, and one thread per
+// other warpgroup stores its finished panels.
 //
 // Sums go through the epilogue (read_columns and epilogue_pair, generated) in registers, and as
-// results into a panel of 64 columns (with BYTES 128) in shared memory, the last panel of fewer
-// where TAIL. A warpgroup has buffers of them in turn. With FULL an operand of the epilogue has the
-// shape of the result: TMA loads it into the panel ahead of time, and the result replaces it there.
-// MOMENTS: those of the rounded results are stored too. MERGED: sums are multiplied by the factors
-// of their rows of A. REPEATED: the epilogue stands in the text once (0), for each block of 64 rows
-// (1), or for each chunk of their columns too (2). PAIRED: a result is made of the sums of two
-// columns, one of each half of B.
+// results into a panel of 128 bytes of a row in shared memory, the last panel of fewer where TAIL.
+// A warpgroup has buffers of them in turn. With FULL an operand of the epilogue has the shape of
+// the result: TMA loads it into the panel ahead of time, and the result replaces it there. MOMENTS:
+// those of the rounded results are stored too. MERGED: sums are multiplied by the factors of their
+// rows of A. REPEATED: the epilogue stands in the text once (0), for each block of 64 rows (1), or
+// for each chunk of their columns too (2). PAIRED: a result is made of the sums of two columns, one
+// of each half of B.
 constexpr int buffers = 2;
 constexpr int sums_of_result = PAIRED ? 2 : 1;
 constexpr int results = BN / sums_of_result; // columns of a tile
-constexpr int panel_columns = BYTES ? 128 : 64;
+constexpr int panel_columns = 128 / sizeof(OUT);
 constexpr int panels = (results + panel_columns - 1) / panel_columns;
-constexpr int tail_bytes = results % panel_columns * (BYTES ? 1 : 2); // of a row
+constexpr int tail_bytes = results % panel_columns * sizeof(OUT); // of a row
 // Columns that a warp converts at a time: fewer where sums leave few registers.
 constexpr int wide = MB * BN < 384 ? 32 : 16, chunks = BN / wide;
 constexpr int wide_results = wide / sums_of_result;
@@ -25,7 +25,7 @@ constexpr int panel_bytes = tile_m * 128;
 constexpr int panel_at = ST * stage_bytes;
 constexpr int bar_at = panel_at + 2 * buffers * panel_bytes;
 static_assert(PING_PONG && NC == 2 && results % 32 == 0 && K_BLOCKS == 1 &&
-                  TAIL == (tail_bytes != 0) && !(BYTES && (FULL || PAIRED)),
+                  TAIL == (tail_bytes != 0) && !(BYTES && (FULL || PAIRED)) && !(WORDS && TAIL),
               "two warpgroups, whole panels but for the last");
 static_assert(wide_results >= 16, "a matrix of 16 x 16 is stored at a time");
 
@@ -225,8 +225,8 @@ struct ChunkPlace {
 };
 
 /// Two adjacent results of 16 rows and 16 columns: j & 1 lower rows, j & 2 right columns.
-DEVICE u32 two_results(const ACC* d, int j, const ChunkColumns& columns, int s,
-                       u32 other EPI_PARAMS) {
+DEVICE Two two_results(const ACC* d, int j, const ChunkColumns& columns, int s,
+                       Two other EPI_PARAMS) {
     const Columns& x = columns.of[s * 2 + j / 2];
     d += s * 8 * sums_of_result;
 #if PAIRED
@@ -254,6 +254,24 @@ DEVICE void store_bytes(const ACC* d, const ChunkColumns& columns, int s, u32 at
     }
 }
 #endif
+#if WORDS
+/// The same of 32 bits: a thread has 8 adjacent bytes of a row, of the left 8 columns and of the
+/// others.
+DEVICE void store_words(const ACC* d, const ChunkColumns& columns, int s, const ChunkPlace& to,
+                        int i, int lane EPI_PARAMS) {
+    SHARED(memory);
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+        u32 at = to.at + i * to.block + (j & 1) * (to.block / 8) +
+                 ((to.chunk + s * 4 + (j & 2)) ^ to.turn) * 16 + (lane & 1) * 8;
+        Two* there = (Two*)(memory + (at - smem_addr(memory)));
+        Two other = {};
+        if (FULL)
+            other = *there;
+        *there = two_results(d, j, columns, s, other EPI_PASS);
+    }
+}
+#endif
 /// Stores a warp's 16 rows of block i in a chunk of columns.
 DEVICE void store_rows(ACC* d, const ChunkColumns& columns, const ChunkPlace& to, int i,
                        const Place& place, float factor, int warp, int lane,
@@ -275,6 +293,10 @@ DEVICE void store_rows(ACC* d, const ChunkColumns& columns, const ChunkPlace& to
     for (int s = 0; s < wide_results / 16; s++)
         store_bytes(d, columns, s, to.at + i * to.block + ((to.chunk + s) ^ to.turn) * 16,
                     to.block / 8, lane EPI_PASS);
+#elif WORDS
+#pragma unroll
+    for (int s = 0; s < wide_results / 16; s++)
+        store_words(d, columns, s, to, i, lane EPI_PASS);
 #else
 #pragma unroll
     for (int s = 0; s < wide_results / 16; s++) {
@@ -307,8 +329,11 @@ DEVICE void epilogue_of_tile(const Sums& sums, u32 memory, u32 ends, u32 use, co
                              float factor, int warp, int lane, const Geometry& g EPI_PARAMS) {
     int n0 = (int)place.n0 / sums_of_result;
     // Rows 0..7 of 16, then the others, of 8 columns; the same of the next 8: as matrices come.
-    int row = warp * 16 + (BYTES ? lane >> 2 : lane & 15), side = lane >> 4,
-        turned = BYTES ? lane >> 2 : lane & 7;
+    constexpr bool matrices = sizeof(OUT) == 2;
+    int row = warp * 16 + (matrices ? lane & 15 : lane >> 2), side = lane >> 4,
+        turned = matrices ? lane & 7 : lane >> 2;
+    if (!matrices)
+        side = (lane & 3) * (int)sizeof(OUT) / 8; // where this thread's pair of columns lies
     int n = n0 + (lane & 3) * 2;
     // More would spill.
     constexpr bool early = sizeof(ChunkColumns) <= (wide == 16 ? 8 : MB * BN < 320 ? 64 : 32);
@@ -330,7 +355,7 @@ DEVICE void epilogue_of_tile(const Sums& sums, u32 memory, u32 ends, u32 use, co
         bool tail = TAIL && panel == panels - 1;
         int row_bytes = tail ? tail_bytes : 128;
         ChunkPlace to = {memory + q % buffers * panel_bytes + row * row_bytes, 64 * row_bytes,
-                         BYTES ? inside / 16 : inside / 8 + side, tail ? 0 : turned,
+                         inside * (int)sizeof(OUT) / 16 + side, tail ? 0 : turned,
                          n0 + c * wide_results};
 #pragma unroll 1
         for (int first = 0; first < MB; first += rows_at_once) {

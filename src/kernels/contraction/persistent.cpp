@@ -2,6 +2,7 @@
 #include "kernels/contraction/persistent.h"
 
 #include "kernels/common/expr_text.h"
+#include "kernels/common/slabs.h"
 
 namespace ingot::kernels {
 
@@ -32,7 +33,12 @@ bool in_twos(const Contraction& c, size_t v) {
     return c.columns.stored[v][0] == 1 && o.view.offset % 2 == 0 && bit_width(o.dtype) <= 32;
 }
 
-/// Whether view v has contiguous elements of 8 or 16 bits, in rows that TMA accepts.
+/// Whether panels of results may have this type.
+bool is_stored(DType d) {
+    return is_half(d) || is_8_bits(d) || d == DType::F32;
+}
+
+/// Whether view v has contiguous elements of such a type, in rows that TMA accepts.
 bool in_rows(const Contraction& c, size_t v, const Operand& o) {
     const Shape& rows = c.rows.stored[v];
     const Shape& batch = c.batch.stored[v];
@@ -44,11 +50,10 @@ bool in_rows(const Contraction& c, size_t v, const Operand& o) {
         }
         return true;
     };
-    int64_t chunk = is_8_bits(o.dtype) ? 16 : 8;
-    return (is_half(o.dtype) || is_8_bits(o.dtype)) && c.columns.stored[v][0] == 1 &&
-           o.view.offset % chunk == 0 && all_multiples(rows, chunk) &&
-           all_multiples(batch, chunk) && walked(rows, c.rows.sizes) &&
-           walked(batch, c.batch.sizes);
+    int64_t chunk = chunk_elements(o.dtype);
+    return is_stored(o.dtype) && c.columns.stored[v][0] == 1 && o.view.offset % chunk == 0 &&
+           all_multiples(rows, chunk) && all_multiples(batch, chunk) &&
+           walked(rows, c.rows.sizes) && walked(batch, c.batch.sizes);
 }
 
 } // namespace
@@ -58,8 +63,8 @@ PersistentEpilogue persistent_epilogue(const Contraction& c) {
     auto sums = static_cast<int64_t>(c.epilogue.sums);
     // TMA walks pairs of columns by all of its axes.
     bool walked = !c.paired() || (c.batches() == 1 && is_half(c.out.dtype));
-    if (!walked || c.columns.rank() != sums || c.n() % (8 * sums) != 0 ||
-        !(is_half(c.a.dtype) || is_8_bits(c.a.dtype)) || !in_rows(c, 0, c.out)) {
+    if (!walked || c.columns.rank() != sums || c.n() % (8 * sums) != 0 || !is_stored(c.a.dtype) ||
+        !in_rows(c, 0, c.out)) {
         return s;
     }
     for (size_t i = 0; i < c.epilogue.operands.size(); ++i) {
@@ -68,7 +73,8 @@ PersistentEpilogue persistent_epilogue(const Contraction& c) {
         if (read) {
             continue;
         }
-        if (s.full >= 0 || !is_half(o.dtype) || !is_half(c.out.dtype) || !in_rows(c, i + 1, o)) {
+        bool same = bit_width(o.dtype) == bit_width(c.out.dtype) && !is_8_bits(o.dtype);
+        if (s.full >= 0 || !same || !in_rows(c, i + 1, o)) {
             return {};
         }
         s.full = static_cast<int>(i);
@@ -79,6 +85,7 @@ PersistentEpilogue persistent_epilogue(const Contraction& c) {
 
 std::string persistent_text(const Contraction& c, const PersistentEpilogue& s) {
     const Epilogue& f = c.epilogue;
+    bool single = f.type == DType::F32;
     std::string fields;
     std::string reads;
     std::string before;
@@ -87,8 +94,9 @@ std::string persistent_text(const Contraction& c, const PersistentEpilogue& s) {
     for (size_t i = 0; i < f.operands.size(); ++i) {
         std::string type = str("Pack<", c_type(f.operands[i].dtype), ", 2>");
         if (static_cast<int>(i) == s.full) {
-            before +=
-                str(type, " f;\nf.v[0].bits = (u16)full;\nf.v[1].bits = (u16)(full >> 16);\n");
+            before += single ? "const Two& f = full;\n"
+                             : str(type, " f;\nf.v[0].bits = (u16)full;\n",
+                                   "f.v[1].bits = (u16)(full >> 16);\n");
             first += ", f.v[0]";
             second += ", f.v[1]";
             continue;
@@ -110,20 +118,23 @@ std::string persistent_text(const Contraction& c, const PersistentEpilogue& s) {
     std::string_view pack = f.type == DType::F16    ? "pack_f16"
                             : f.type == DType::BF16 ? "pack_bf16"
                                                     : "";
+    bool apart = is_half(f.type) || single;
     auto value = [&](std::string_view of, const std::string& more) {
-        return is_half(f.type)    ? str("value_of(", of, more, ")")
+        return apart              ? str("value_of(", of, more, ")")
                : is_float(f.type) ? str("(u32)value_of(", of, more, ").bits")
                                   : str("(u32)(u8)value_of(", of, more, ")");
     };
-    std::string_view between = is_half(f.type) ? ", " : " | (";
-    std::string_view end = is_half(f.type) ? "" : " << 8)";
+    std::string_view between = apart ? ", " : " | (";
+    std::string_view end = apart ? "" : " << 8)";
+    std::string results = str(value(left, first), between, value(right, second), end);
     return str(value_text(f, is_half(f.type)), "struct Columns {\n", fields,
                "};\nDEVICE void read_columns(Columns& x, i64 column EPI_PARAMS) {\n(void)x, "
                "(void)column;\n",
-               reads, "}\nDEVICE u32 epilogue_pair(", params,
-               ", const Columns& x, u32 full EPI_PARAMS) {\n(void)x, (void)full;\n", before,
-               "return ", pack, "(", value(left, first), between, value(right, second), end,
-               ");\n}\n");
+               reads, "}\ntypedef ", single ? "Pack<float, 2>" : "u32",
+               " Two;\nDEVICE Two epilogue_pair(", params,
+               ", const Columns& x, Two full EPI_PARAMS) {\n(void)x, (void)full;\n", before,
+               single ? str("Two both = {{", results, "}};\nreturn both;\n}\n")
+                      : str("return ", pack, "(", results, ");\n}\n"));
 }
 
 } // namespace ingot::kernels

@@ -17,8 +17,8 @@ struct PersistentEpilogue {
 PersistentEpilogue persistent_epilogue(const Contraction& c);
 
 /// struct Columns, the by-column operands of two columns; void read_columns(columns, first column,
-/// ...); u32 epilogue_pair(sums of two results, columns, two elements of the full operand),
-/// whose lower half has two results of 8 bits.
+/// ...); Two epilogue_pair(sums of two results, columns, two elements of the full operand). Two is
+/// u32, whose lower half has two results of 8 bits, or Pack<float, 2>.
 std::string persistent_text(const Contraction& c, const PersistentEpilogue& s);
 
 } // namespace ingot::kernels

@@ -48,15 +48,6 @@ bool wgmma_types(DType a, DType b, bool tf32) {
            (a == DType::U8 && b == DType::I8);
 }
 
-TensorMap wgmma_map(DType type, int rank) {
-    TensorMap m;
-    m.dtype = type;
-    m.tf32 = type == DType::F32;
-    m.rank = rank;
-    m.box = {static_cast<uint32_t>(slab_elements(type)), 1, 1, 1, 1};
-    return m;
-}
-
 std::span<const WgmmaTile> wgmma_tiles() {
     return tiles;
 }
@@ -87,14 +78,18 @@ bool WgmmaTile::takes(const Contraction& c, int64_t steps, int splits, bool tma_
     if (persistent) {
         // A result of two sums takes whole panels, two matrices at a time.
         bool whole = !c.paired() || (bn % 128 == 0 && blocks * bn < 384);
-        bool spills = bit_width(c.out.dtype) == 8 && bn > 160; // lanes exchange results
+        // Lanes exchange results of 8 bits; those of 32 take twice the registers.
+        bool spills = bit_width(c.out.dtype) == 8    ? bn > 160
+                      : bit_width(c.out.dtype) == 32 ? blocks * bn >= 384
+                                                     : false;
         return tma_store && whole && !spills && splits == 1;
     }
     if (ping_pong && tma_store && !c.paired()) {
         return false;
     }
     // Operands of 32 bits beside the sums of such a wide tile would spill.
-    if (ping_pong && bn > 128 && (c.a.dtype == DType::F32 || bit_width(c.a.dtype) == 8)) {
+    if (ping_pong && !persistent && bn > 128 &&
+        (c.a.dtype == DType::F32 || bit_width(c.a.dtype) == 8)) {
         return false;
     }
     // Measured: whole depths of such a tile end 7 us later than those of persistent ones.
@@ -224,12 +219,13 @@ BlockTime block_time(const WgmmaTile& t, const Contraction& c, const Arch& arch)
     // Each scheduler has one warp; the numbers of wider blocks were measured with such functions.
     // Products of bytes are scaled, and often stored as bytes.
     bool bytes = bit_width(c.a.dtype) == 8;
-    double functions = t.groups > 1 && !bytes
-                           ? 0
-                           : t.bm() * t.bn / 128.0 *
-                                 ((bytes ? value_instructions(f) : epilogue_instructions(f)) -
-                                  plain_instructions) /
-                                 (arch.clock_ghz * 1e3);
+    double functions =
+        t.groups > 1 && !bytes && f.quick
+            ? 0
+            : t.bm() * t.bn / 128.0 *
+                  ((bytes || !f.quick ? value_instructions(f) : epilogue_instructions(f)) -
+                   plain_instructions) /
+                  (arch.clock_ghz * 1e3);
     return {t.groups == 1 ? 0.6 : 1.3, slower * per_area * area + functions};
 }
 
@@ -322,10 +318,11 @@ void add_tile_text(Program& p, const StoreText& text, bool early, bool promoted,
 void add_persistent_text(Program& p, const WgmmaTile& t, const Contraction& c,
                          Deviations deviations, bool conv) {
     PersistentEpilogue s = persistent_epilogue(c);
-    p.defines += str("#define PAIRED ", c.paired() ? 1 : 0, "\n#define TAIL ",
-                     t.tail(c) > 0 ? 1 : 0, "\n#define BYTES ", bit_width(c.out.dtype) == 8 ? 1 : 0,
-                     "\n#define FULL ", s.full >= 0 ? 1 : 0, "\n#define REPEATED ",
-                     repeats(t, c, s.full, deviations, conv), "\n");
+    p.defines +=
+        str("#define PAIRED ", c.paired() ? 1 : 0, "\n#define TAIL ", t.tail(c) > 0 ? 1 : 0,
+            "\n#define BYTES ", bit_width(c.out.dtype) == 8 ? 1 : 0, "\n#define WORDS ",
+            bit_width(c.out.dtype) == 32 ? 1 : 0, "\n#define FULL ", s.full >= 0 ? 1 : 0,
+            "\n#define REPEATED ", repeats(t, c, s.full, deviations, conv), "\n");
     p.body += str(device_file("contract"), persistent_text(c, s), device_file("wgmma_core"),
                   c.a.dtype == DType::F8E4M3 ? device_file("promoted_sums") : "",
                   deviations == Deviations::Merged ? device_file("row_factor") : "");

@@ -2,6 +2,7 @@
 // The host side that matrix products and convolutions by wgmma share.
 #pragma once
 
+#include "kernels/common/slabs.h"
 #include "kernels/contraction/store_text.h"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ struct WgmmaTile {
     /// tiles.
     double beside_model = 1;
     double in_turn = 1;
-    /// TMA stores results of 8 or 16 bits (gemm_wgmma_persistent.cuh); with ping_pong.
+    /// TMA stores results (gemm_wgmma_persistent.cuh); with ping_pong.
     bool persistent = false;
     bool early = false; // reads the epilogue's operands before the main loop
     bool apart = false; // the finished tile has shared memory of its own
@@ -84,17 +85,6 @@ struct WgmmaSplit {
 /// Whether wgmma multiplies two operands of these types: f16, bf16, f32 rounded to TF32, e4m3, i8
 /// or u8, or u8 by i8.
 bool wgmma_types(DType a, DType b, bool tf32);
-/// Elements of 16 bytes, the unit in which TMA walks a tensor.
-inline int64_t chunk_elements(DType type) {
-    return 128 / bit_width(type);
-}
-/// Elements of a slab: 128 bytes of the depth, what one step multiplies.
-inline int64_t slab_elements(DType type) {
-    return 8 * chunk_elements(type);
-}
-/// A map of an operand; f32 is rounded to TF32 on loading.
-TensorMap wgmma_map(DType type, int rank);
-
 /// The candidates for the number of parts of the depth: blocks of a cluster.
 std::span<const int> wgmma_splits();
 /// The time of `tiles`, splits not counted, with this many slabs each.

@@ -46,8 +46,8 @@ void add_depthwise(std::vector<Tactic>& out, const ConvShape& s, const Arch& arc
 Emitted emit_depthwise(const ConvShape& s, const ConvDepthwise& parameters);
 Emitted emit_strip(const ConvShape& s, const ConvStrip& parameters);
 
-/// Up to four channels in f16 or bf16, on tensor cores of any GPU. A block makes rows x width
-/// positions of some columns at a time.
+/// Up to four channels in f16, bf16 or as TF32, on tensor cores of any GPU. A block makes rows x
+/// width positions of some columns at a time.
 struct ConvStem {
     static constexpr std::string_view pattern = "conv_stem_{rows}x{width}x{columns}";
     int rows = 0, width = 0, columns = 0;
@@ -58,7 +58,7 @@ struct ConvStem {
         field("columns", self.columns);
     }
 };
-void add_stem_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& arch);
+void add_stem_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& arch, bool tf32);
 Emitted emit_stem_conv(const ConvShape& s, const Arch& arch, const ConvStem& parameters);
 
 } // namespace ingot::kernels

@@ -208,7 +208,7 @@ std::vector<Tactic> tactics(const Problem& p) {
         if (!p.batch_invariant) {
             add_wgmma_conv(all, s, p.arch, p.tf32);
             add_halo_conv(all, s, p.arch);
-            add_stem_conv(all, s, p.arch);
+            add_stem_conv(all, s, p.arch, p.tf32);
         }
         add_mma(all, s, p);
     }

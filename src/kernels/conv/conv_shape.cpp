@@ -49,6 +49,9 @@ ConvShape conv_shape(const Problem& p) {
     s.channels = x.shape[1];
     s.results = w.shape[0];
     s.groups = attrs.groups;
+    if (s.depthwise()) { // which rounds no operand
+        s.epilogue.quick = is_half(s.epilogue.type);
+    }
     require(x.rank() >= 3 && x.rank() <= 5, ErrorCode::Unsupported, "conv of ", x.shape,
             ": one to three spatial axes are supported");
     require(w.shape[1] * s.groups == s.channels && s.results % s.groups == 0 &&

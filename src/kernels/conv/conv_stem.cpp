@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t warps = 4;
 constexpr int64_t across = 16;
 constexpr int64_t most_depth = 512;
-constexpr int64_t vector = 8; // elements of 16 bytes
+constexpr int64_t vector = 8; // elements of a run
 
 /// `struct Stem` of conv_stem.cuh.
 struct StemArg {
@@ -30,6 +30,15 @@ struct StemTile {
     int rows = 1;
 };
 
+/// Pixels of a channel that are read at once.
+int64_t pixels(const ConvShape& s) {
+    return chunk_elements(s.x.dtype);
+}
+
+int64_t element_bytes(const ConvShape& s) {
+    return bit_width(s.x.dtype) / 8;
+}
+
 uint64_t inverse(int64_t n) {
     return static_cast<uint64_t>(div_up(int64_t{1} << 32, n));
 }
@@ -42,28 +51,37 @@ StemArg stem_of(const ConvShape& s, const StemTile& t) {
     a.tiles_h = div_up(w.out[1], down);
     a.tiles = a.tiles_w * a.tiles_h * s.images;
     a.run = round_up(w.kernel[2] * w.channels, vector);
-    a.depth = round_up(w.kernel[1] * a.run, 16);
+    a.depth = round_up(w.kernel[1] * a.run, 32 / element_bytes(s));
     a.pitch = round_up((across - 1) * w.stride[2] * w.channels + a.run, 2);
     a.rows = (down - 1) * w.stride[1] + w.kernel[1];
     a.blocks_n = div_up(s.results, t.columns);
-    a.vectors = (div_up(a.pitch, w.channels) + 2 * (vector - 1)) / vector;
+    a.vectors = (div_up(a.pitch, w.channels) + 2 * (pixels(s) - 1)) / pixels(s);
     a.by_run = inverse(a.run);
     a.by_vectors = inverse(a.vectors);
     return a;
 }
 
-int64_t shared_bytes(const StemArg& a, const StemTile& t) {
-    int64_t panels = warps * 16 * (t.columns + 8) * 4;
-    return panels + 2 * (a.depth * (t.columns + 8) + a.rows * a.pitch);
+/// Whether sums go through the epilogue in registers.
+bool in_registers(const Contraction& c) {
+    PersistentEpilogue e = persistent_epilogue(c);
+    return e.possible && e.full < 0;
 }
 
-/// Whether rows of a channel can be read in vectors of 8 pixels.
+int64_t shared_bytes(const ConvShape& s, const StemTile& t) {
+    StemArg a = stem_of(s, t);
+    bool through = bit_width(s.out.dtype) != 32 || !in_registers(window_contraction(s));
+    int64_t panels = through ? warps * 16 * (t.columns + 8) * 4 : 0;
+    return panels + element_bytes(s) * (a.depth * (t.columns + 8) + a.rows * a.pitch);
+}
+
+/// Whether rows of a channel can be read in vectors of pixels.
 bool plane_vectors(const ConvShape& s) {
     const WindowArg& w = s.window;
     constexpr int64_t most = int64_t{1} << 30;
     int64_t far = w.in[1] * std::abs(w.step[1]) + w.channels * std::abs(w.step_c);
-    return far < most && w.step[2] == 1 && w.in[2] % vector == 0 && s.x.view.offset % vector == 0 &&
-           w.step_n % vector == 0 && w.step[1] % vector == 0 && w.step_c % vector == 0;
+    int64_t n = pixels(s);
+    return far < most && w.step[2] == 1 && w.in[2] % n == 0 && s.x.view.offset % n == 0 &&
+           w.step_n % n == 0 && w.step[1] % n == 0 && w.step_c % n == 0;
 }
 
 /// Whether the weights of 8 results can be read at once.
@@ -72,26 +90,30 @@ bool weight_vectors(const ConvShape& s, const Contraction& c) {
            s.w.view.offset % vector == 0;
 }
 
-bool runs(const ConvShape& s, const Contraction& c) {
+bool runs(const ConvShape& s, const Contraction& c, bool tf32) {
     const WindowArg& w = s.window;
-    bool types = s.x.dtype == s.w.dtype && (s.x.dtype == DType::F16 || s.x.dtype == DType::BF16);
+    bool single = s.x.dtype == DType::F32 && tf32;
+    bool types = s.x.dtype == s.w.dtype && (is_half(s.x.dtype) || single);
     bool flat = w.in[0] == 1 && w.kernel[0] == 1 && w.low[0] == 0 && w.out[0] == 1;
     bool plain = s.groups == 1 && w.dilation[1] == 1 && w.dilation[2] == 1 && s.taps() > 1;
     constexpr int64_t most = 30000;
     int64_t far = std::abs(c.depth.b[0]) * c.k() + std::abs(c.columns.b[0]) * s.results;
     return types && flat && plain && far < (int64_t{1} << 30) && w.channels <= 4 &&
-           w.stride[2] * w.channels % 2 == 0 && s.tap_step == w.channels * c.depth.b[0] &&
-           w.in[1] + w.low[1] < most && w.in[2] + w.low[2] < most;
+           (single || w.stride[2] * w.channels % 2 == 0) &&
+           s.tap_step == w.channels * c.depth.b[0] && w.in[1] + w.low[1] < most &&
+           w.in[2] + w.low[2] < most;
 }
 
-bool fits(const StemArg& a, const StemTile& t) {
-    return a.depth <= most_depth && shared_bytes(a, t) <= int64_t{96} * 1024 &&
+bool fits(const ConvShape& s, const StemTile& t) {
+    StemArg a = stem_of(s, t);
+    return a.depth <= most_depth && shared_bytes(s, t) <= int64_t{96} * 1024 &&
            a.tiles < (int64_t{1} << 31) / a.blocks_n;
 }
 
 double stem_us(const ConvShape& s, const StemTile& t, const Arch& arch) {
     StemArg a = stem_of(s, t);
-    double bytes = 2.0 * static_cast<double>(s.x.view.count() + s.out.view.count());
+    double bytes = static_cast<double>(element_bytes(s)) *
+                   static_cast<double>(s.x.view.count() + s.out.view.count());
     double dram = bytes / (arch.dram_gbs * 0.8e3);
     auto depth = static_cast<double>(a.depth);
     double results = static_cast<double>(warps * t.rows * across) * t.columns;
@@ -99,12 +121,14 @@ double stem_us(const ConvShape& s, const StemTile& t, const Arch& arch) {
     // share an SM.
     double start = 1200 + depth * t.columns / 40;
     double alone = 900 + 8.0 * depth + results / 6;
-    double work = 100 + depth * t.columns * t.rows / 64 +
-                  0.14 * static_cast<double>(a.rows * a.pitch) + results / 10;
+    // Half as many elements pass shared memory and the tensor cores in a clock as of 16 bits.
+    double slower = static_cast<double>(element_bytes(s)) / 2;
+    double work = 100 + slower * (depth * t.columns * t.rows / 64 +
+                                  0.14 * static_cast<double>(a.rows * a.pitch) + results / 10);
     int64_t blocks = a.tiles * a.blocks_n;
     auto on_sm = static_cast<double>(div_up(blocks, arch.sms));
     auto resident = static_cast<double>(
-        std::clamp<int64_t>(arch.shared_per_sm / (shared_bytes(a, t) + 1024), 1, 4));
+        std::clamp<int64_t>(arch.shared_per_sm / (shared_bytes(s, t) + 1024), 1, 4));
     double clocks =
         start + std::max(std::ceil(on_sm / resident) * alone, on_sm * work) + 0.3 * on_sm * work;
     return 0.7 + std::max(clocks / (arch.clock_ghz * 1e3), dram + 1);
@@ -112,14 +136,14 @@ double stem_us(const ConvShape& s, const StemTile& t, const Arch& arch) {
 
 } // namespace
 
-void add_stem_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& arch) {
+void add_stem_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& arch, bool tf32) {
     Contraction c = window_contraction(s);
-    if (c.k() == 0 || !runs(s, c)) {
+    if (c.k() == 0 || !runs(s, c, tf32)) {
         return;
     }
     for (StemTile t : {StemTile{64, 1}, StemTile{64, 2}, StemTile{32, 1}, StemTile{32, 2}}) {
         bool wasted = t.columns == 64 && (s.results <= 32 || !vector_columns(c));
-        if (!wasted && fits(stem_of(s, t), t)) {
+        if (!wasted && fits(s, t)) {
             ConvStem parameters = {static_cast<int>(warps) * t.rows, static_cast<int>(across),
                                    t.columns};
             out.push_back(make_tactic(parameters, stem_us(s, t, arch)));
@@ -132,24 +156,27 @@ Emitted emit_stem_conv(const ConvShape& s, const Arch& arch, const ConvStem& par
     Contraction c = window_contraction(s);
     StemArg a = stem_of(s, tile);
     StoreText t = store_text(c, vector_columns(c) ? 8 : 1);
-    PersistentEpilogue e = persistent_epilogue(c);
-    bool in_registers = e.possible && e.full < 0;
+    bool registers = in_registers(c);
     Launch l;
     l.program.uses = {"types", "math"};
     l.program.defines =
         str("#define IN ", c_type(s.x.dtype), "\n#define MMA(c, a, b0, b1) ",
-            s.x.dtype == DType::F16 ? "mma_f16" : "mma_bf16", "((float*)(c), a, b0, b1)\n",
-            "#define BN ", tile.columns, "\n#define ROWS ", tile.rows, "\n#define CHANNELS ",
-            s.window.channels, "\n#define X_PLANES ", plane_vectors(s) ? 1 : 0,
-            "\n#define W_VECTORS ", weight_vectors(s, c) ? 1 : 0, "\n#define IN_REGISTERS ",
-            in_registers ? 1 : 0, "\n", t.defines);
-    l.program.body =
-        str(device_file("contract"), in_registers ? persistent_text(c, e) : t.functions,
-            in_registers ? "" : device_file("store_tile"), device_file("window"));
+            s.x.dtype == DType::F16    ? "mma_f16"
+            : s.x.dtype == DType::BF16 ? "mma_bf16"
+                                       : "mma_tf32",
+            "((float*)(c), a, b0, b1)\n#define SINGLE ", s.x.dtype == DType::F32 ? 1 : 0,
+            "\n#define WORDS ", bit_width(s.out.dtype) == 32 ? 1 : 0, "\n#define BN ", tile.columns,
+            "\n#define ROWS ", tile.rows, "\n#define CHANNELS ", s.window.channels,
+            "\n#define X_PLANES ", plane_vectors(s) ? 1 : 0, "\n#define W_VECTORS ",
+            weight_vectors(s, c) ? 1 : 0, "\n#define IN_REGISTERS ", registers ? 1 : 0, "\n",
+            t.defines);
+    l.program.body = str(device_file("contract"),
+                         registers ? persistent_text(c, persistent_epilogue(c)) : t.functions,
+                         registers ? "" : device_file("store_tile"), device_file("window"));
     l.program.family = "conv_stem";
     l.entry = "conv_stem";
     l.block = 128;
-    l.shared = shared_bytes(a, tile);
+    l.shared = shared_bytes(s, tile);
     // As many blocks as share the SMs, each with the weights of all its columns.
     int64_t resident = std::clamp<int64_t>(arch.shared_per_sm / (l.shared + 1024), 1, 4) * arch.sms;
     l.grid = {std::min(a.tiles, div_up(resident, a.blocks_n)) * a.blocks_n, 1, 1};

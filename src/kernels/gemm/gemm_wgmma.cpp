@@ -124,6 +124,7 @@ void add_panel_maps(Args& args, const WgmmaTile& t, const Contraction& c, size_t
     const Operand& o = v == 0 ? c.out : c.epilogue.operands[v - 1];
     int64_t results = c.n() / static_cast<int64_t>(c.epilogue.sums);
     TensorMap m = map_of(o, c.batch, c.batch.stored[v], c.rows, c.rows.stored[v], results, t.bm());
+    m.tf32 = false;
     args.map(o, m);
     if (t.tail(c) > 0) {
         m.box[0] = static_cast<uint32_t>(t.tail(c));
