@@ -63,8 +63,8 @@ RESHAPED = ("resnet50", "bert_base_dynamo", "llama_tiny_decode")
 # Tests of test_kernels that are not about a device.
 HOST_TESTS = "Emulator*:Harness.*:Nvrtc.*:ExprText.*:Coverage.EveryPrimitiveAndDType"
 # Small tests of every family, for tools that slow kernels down a hundredfold.
-CHECKED = ("Gemm.OddExtents:Gemm.SplitDepth:Gemm.Bias:Conv.Stem:Conv.Groups:Conv.Depthwise:"
-           "Attention.Causal:Softmax.HiddenElements:LayerNorm.Forms:GroupNorm.Forms:"
+CHECKED = ("Gemm.OddExtents:Gemm.SplitDepth:Gemm.Bias:Gemm.EndingsOfSingles:Conv.Stem:Conv.StemAsTf32:"
+           "Conv.Groups:Conv.Depthwise:Attention.Causal:Attention.WarpgroupSingles:Softmax.HiddenElements:LayerNorm.Forms:GroupNorm.Forms:"
            "Pointwise.TransposesThroughTiles:Pointwise.ContiguousVectorsAndATail:"
            "Copy.PermutesEveryWidth:Pad.EveryMode:Gather.ScalarIndexAndTable:"
            "Scatter.EveryFunctionInOrder:Scan.Forms:Sort.ShortAndLongRows:TopK.Forms:"

@@ -135,6 +135,57 @@ TEST(Attention, WarpgroupMasks) {
     }
 }
 
+/// f32 as TF32, whose values are turned in shared memory.
+TEST(Attention, WarpgroupSingles) {
+    FamilyOptions o;
+    o.tolerance = 4e-3;
+    std::vector<std::string> names = sweep(graph_of(DType::F32, {1, 2, 2, 150, 300, 48, 48}), o);
+    for (const char* form : {"att_wgmma_128s1", "att_wgmma_192s1", "att_wgmma_64s2"}) {
+        EXPECT_TRUE(has(names, form)) << form;
+    }
+    // Head sizes of one to four slabs, steps whose keys do not fill a slab, many steps.
+    for (int64_t depth : {8, 16, 40, 64, 72, 96, 128, 160}) {
+        for (const char* tactic : {"att_wgmma_128s1", "att_wgmma_64s2"}) {
+            if (depth > 96 && tactic == std::string_view("att_wgmma_64s2")) {
+                continue;
+            }
+            o.tactic = tactic;
+            expect_family(graph_of(DType::F32, {1, 2, 1, 70, 77, depth, depth}), o);
+            expect_family(graph_of(DType::F32, {2, 1, 1, 65, 197, depth, depth}), o);
+        }
+    }
+    o.tactic = "att_wgmma_192s1";
+    expect_family(graph_of(DType::F32, {1, 1, 1, 200, 1, 16, 16}), o);
+    o.tactic.clear();
+    o.tf32 = false;
+    EXPECT_FALSE(has(tactic_names(graph_of(DType::F32, {}), o), "att_wgmma"));
+}
+
+TEST(Attention, WarpgroupMasksOfSingles) {
+    FamilyOptions o;
+    o.tolerance = 4e-3;
+    ops::Attention a;
+    for (const char* form : {"att_wgmma_128s1", "att_wgmma_192s1", "att_wgmma_64s2"}) {
+        o.tactic = form;
+        expect_family(graph_of(DType::F32, {2, 2, 2, 40, 150, 48, 48}, {}, "bool[2,1,1,150]"), o);
+        expect_family(graph_of(DType::F32, {2, 4, 2, 40, 150, 40, 40}, {}, "f32[2,1,1,150]"), o);
+        a = {.causal = true, .offset = 20};
+        expect_family(graph_of(DType::F32, {1, 4, 2, 90, 110, 48, 48}, a), o);
+        a.offset = -30; // the first rows see nothing
+        expect_family(graph_of(DType::F32, {1, 1, 1, 60, 64, 32, 32}, a), o);
+        a.offset = 1400;
+        FamilyRun r = expect_family(graph_of(DType::F32, {1, 1, 1, 60, 1500, 32, 32}, a), o);
+        EXPECT_EQ(r.entries.size(), 2U);
+    }
+    for (const char* form : {"att_wgmma_128s1", "att_wgmma_64s2"}) {
+        o.tactic = form;
+        expect_family(graph_of(DType::F32, {2, 2, 2, 40, 150, 48, 48}, {}, "bool[2,1,40,150]"), o);
+        a = {};
+        a.softcap = 1.5;
+        expect_family(graph_of(DType::F32, {1, 2, 2, 40, 70, 64, 64}, a, "f32[40,70]"), o);
+    }
+}
+
 TEST(Attention, MaximaOnlyWhereWeightsGrow) {
     // Scores that reach 600, so that maxima are raised now and then; masks; keys that none sees.
     for (const char* form : {"att_wgmma_256s1z_", "att_wgmma_128s2z_", "att_wgmma_192s1z_"}) {

@@ -4,8 +4,8 @@
 // 2 * row + key]. MASK 0 none, 1 bool, 2 of type M added; STAGED: the mask is equal for all rows of
 // a tile, and comes from shared memory in f32; EDGES: some keys are hidden beside the mask; CAP 1
 // softcap, 2 a scale that is not positive; FMA_EXP: computes 3 of 16 exponentials by
-// multiplications; LAZY: searches maxima only when weights grow too large. Steps of N keys, SN or
-// fewer.
+// multiplications; LAZY: searches maxima only when weights grow too large; TRUNCATED: weights have
+// the bits of TF32. Steps of N keys, SN or fewer.
 #define PLAIN (MASK == 0 && CAP == 0)
 // Scores are exponents of e, else of 2: PLAIN before, else after scaling.
 #define BASE_E (MASK == 2 && !STAGED)
@@ -146,6 +146,11 @@ struct Softmax {
         p[1] = j % 8 % 3 == 0 ? ex2_fma(y) : ex2(y);
 #else
         p[1] = ex2(y);
+#endif
+#ifdef TRUNCATED
+        // As tensor cores read them: so their sum is that of the products.
+        p[0] = __uint_as_float(__float_as_uint(p[0]) & 0xffffe000u);
+        p[1] = __uint_as_float(__float_as_uint(p[1]) & 0xffffe000u);
 #endif
     }
     /// Turns scores of keys from `key` on into weights, with `see` and `raise`.

@@ -2,6 +2,7 @@
 // wgmma and TMA (9.0): forms by the number of warpgroups per block and blocks per SM.
 #include "base/error.h"
 #include "kernels/attention/heads.h"
+#include "kernels/common/slabs.h"
 
 #include <algorithm>
 #include <cmath>
@@ -73,9 +74,32 @@ int64_t most_lazy_keys(const Form& f, const Heads& s) {
     return d <= 64 ? 112 : d <= 80 ? 80 : d <= 128 ? 64 : 48;
 }
 
+bool is_single(const Heads& s) {
+    return s.dtype == DType::F32;
+}
+
+/// As most_keys for f32, whose queries stay in registers beside weights and scores: a thread has as
+/// many of each as half of the head, or of the keys.
+int64_t most_single_keys(const Form& f, const Heads& s) {
+    int64_t d = padded_depth(s);
+    if (!f.overlap || f.fma_exp || f.registers < 150) {
+        return 0;
+    }
+    if (f.per_sm > 1) { // by shared memory
+        return s.heavy() ? 32 : d <= 32 ? 96 : d <= 64 ? 64 : d <= 96 ? 32 : 0;
+    }
+    if (f.groups == 3) {
+        return s.heavy() ? 0 : d <= 32 ? 80 : d <= 48 ? 64 : 0;
+    }
+    return s.heavy() ? (d <= 64 ? 48 : 0) : d <= 48 ? 128 : d <= 64 ? 96 : d <= 96 ? 64 : 32;
+}
+
 /// The largest number of keys per step within text size and registers; 0 where the form does not
 /// apply.
 int64_t most_keys(const Form& f, const Heads& s) {
+    if (is_single(s)) {
+        return f.lazy ? 0 : most_single_keys(f, s);
+    }
     if (f.lazy) {
         return most_lazy_keys(f, s);
     }
@@ -127,9 +151,12 @@ int64_t looping_blocks(const Problem& p, const Heads& s, const Form& f, int64_t 
 
 /// `loop`: rows of q have two stages.
 int64_t shared_bytes(const Heads& s, const Form& f, int64_t keys, int64_t stages, bool loop) {
-    int64_t row = div_up(s.arg.depth, 64) * 128;
+    int64_t row = div_up(s.arg.depth, slab_elements(s.dtype)) * 128;
     int64_t bias = s.has_mask && s.mask_of_keys ? keys * 4 : 0;
-    return int64_t{f.groups} * (loop ? 2 : 1) * 64 * row + stages * (keys * row + bias + 16);
+    int64_t turned = is_single(s) ? div_up(keys, 32) * padded_depth(s) * 128 : 0;
+    int64_t raw = is_single(s) ? 2 * (keys * row + 8) : 0; // values that are still to be turned
+    return int64_t{f.groups} * (loop ? 2 : 1) * 64 * row + raw +
+           stages * (std::max(keys * row, turned) + bias + 16);
 }
 
 int64_t stages_of(const Problem& p, const Heads& s, const Form& f, int64_t keys) {
@@ -147,8 +174,9 @@ int64_t stages_of(const Problem& p, const Heads& s, const Form& f, int64_t keys)
 }
 
 /// Whether TMA can load tiles: every axis advances by whole vectors.
-bool loadable(const View& v) {
-    bool ok = by_vectors(v, 8);
+bool loadable(const Operand& o) {
+    const View& v = o.view;
+    bool ok = by_vectors(v, chunk_elements(o.dtype));
     for (size_t i = 0; i < 3; ++i) {
         ok = ok && (v.shape[i] == 1 || v.strides[i] > 0);
     }
@@ -156,10 +184,12 @@ bool loadable(const View& v) {
 }
 
 bool runs(const Problem& p, const Heads& s) {
-    return p.arch.has_wgmma() && (s.dtype == DType::F16 || s.dtype == DType::BF16) &&
+    int64_t chunk = chunk_elements(s.dtype);
+    return p.arch.has_wgmma() && (is_half(s.dtype) || (is_single(s) && p.tf32)) &&
            s.arg.depth == s.arg.values && s.arg.depth % 8 == 0 && s.arg.depth > 0 &&
-           s.arg.depth <= most_depth && s.arg.keys > 0 && s.rows > 16 && by_vectors(s.q.view, 8) &&
-           loadable(s.k.view) && loadable(s.v.view) && by_vectors(s.out.view, 8);
+           s.arg.depth <= most_depth && s.arg.keys > 0 && s.rows > 16 &&
+           by_vectors(s.q.view, chunk) && loadable(s.k) && loadable(s.v) &&
+           by_vectors(s.out.view, chunk);
 }
 
 /// Measured for widths of wgmma: below 48 columns the tensor cores are not full.
@@ -170,8 +200,9 @@ double product_clocks(int64_t columns) {
 double cost_us(const Problem& p, const Heads& s, const Form& f, int64_t keys, int64_t splits) {
     auto d = static_cast<double>(padded_depth(s));
     auto bn = static_cast<double>(keys);
-    double scores = d / 16 * product_clocks(keys);
-    double values = bn / 16 * product_clocks(padded_depth(s));
+    double of_half = is_single(s) ? 2 : 1; // bytes, and clocks of a product
+    double scores = of_half * d / 16 * product_clocks(keys);
+    double values = of_half * bn / 16 * product_clocks(padded_depth(s));
     // Exponentials at 16 a clock; masks and softcap add instructions.
     double weights = 4 * bn * (s.heavy() ? 1.7 : s.has_mask ? 1.2 : 1.0);
     double chain = scores + 1.15 * weights + 250 + (f.overlap ? 0 : values);
@@ -188,12 +219,12 @@ double cost_us(const Problem& p, const Heads& s, const Form& f, int64_t keys, in
     auto on_sm = static_cast<double>(div_up(blocks, p.arch.sms));
     double clocks = std::max(rounds * steps * chain, on_sm * f.groups * steps * work);
     double per_us = p.arch.clock_ghz * 1e3;
-    double loads = static_cast<double>(blocks) * part * s.arg.depth * 4;
+    double loads = of_half * static_cast<double>(blocks) * part * s.arg.depth * 4;
     // Rows that are no whole sectors take 7.3 clocks each.
     bool sectors = s.arg.depth * 2 % 32 == 0;
     double l2 = sectors ? loads / (24.0 * p.arch.sms * per_us)
                         : static_cast<double>(blocks) * part * 2 * 7.3 / (p.arch.sms * per_us);
-    double bytes = 4.0 * s.arg.depth * static_cast<double>(s.batch) * s.arg.groups *
+    double bytes = of_half * 4.0 * s.arg.depth * static_cast<double>(s.batch) * s.arg.groups *
                    static_cast<double>(s.rows + s.arg.keys);
     double dram = bytes / (p.arch.dram_gbs * 0.8e3);
     // Start and end of a tile, measured.
@@ -220,22 +251,21 @@ int64_t best_splits(const Problem& p, const Heads& s, const Form& f, int64_t mos
     return best;
 }
 
-/// Tiles of 64 columns by `keys` rows of one head; columns and rows outside are zeros.
+/// Tiles of 128 bytes by `keys` rows of one head; columns and rows outside are zeros.
 TensorMap map_of(const Operand& o, int64_t keys) {
     const View& v = o.view;
-    TensorMap m;
-    m.dtype = o.dtype;
-    m.rank = 4;
-    auto row = static_cast<uint64_t>(div_up(v.shape[3], 8) * 16);
+    TensorMap m = wgmma_map(o.dtype, 4);
+    auto row = static_cast<uint64_t>(div_up(v.shape[3], chunk_elements(o.dtype)) * 16);
+    auto element = static_cast<uint64_t>(bit_width(o.dtype)) / 8;
     for (size_t i = 0; i < 4; ++i) {
         m.sizes[i] = static_cast<uint64_t>(v.shape[3 - i]);
         if (i > 0) {
             // An axis of one element still needs a stride that TMA accepts.
             bool one = v.shape[3 - i] == 1;
-            m.strides[i - 1] = one ? row : 2 * static_cast<uint64_t>(v.strides[3 - i]);
+            m.strides[i - 1] = one ? row : element * static_cast<uint64_t>(v.strides[3 - i]);
         }
     }
-    m.box = {64, static_cast<uint32_t>(keys), 1, 1, 1};
+    m.box[1] = static_cast<uint32_t>(keys);
     return m;
 }
 
@@ -250,11 +280,22 @@ Launch wgmma_launch(const Heads& s, const Form& f, const Tiling& t, const Arch& 
             parts = int64_t{s.arg.groups} * s.arg.splits;
     Launch l;
     Defines d;
-    d.add("WGMMA_TYPE", half ? "\"f16\"" : "\"bf16\"").add("PACK", half ? "pack_f16" : "pack_bf16");
+    bool single = is_single(s);
+    // Threads that turn values take registers from the others.
+    int load_registers = single ? 40 : 24;
+    int registers = f.registers - (single ? static_cast<int>(round_up(16 / f.groups, 8)) : 0);
+    if (single) {
+        d.add("WGMMA_TYPE", "\"tf32\"").add("WGMMA_TF32", 1).add("TRUNCATED", 1);
+    } else {
+        d.add("WGMMA_TYPE", half ? "\"f16\"" : "\"bf16\"");
+        d.add("PACK", half ? "pack_f16" : "pack_bf16");
+    }
+    d.add("E", single ? "float" : "u16").add("SINGLE", single ? 1 : 0);
     d.add("DH", s.arg.depth).add("WG", f.groups).add("BN", t.keys).add("SN", t.keys);
     d.add("ST", t.stages).add("OVERLAP", f.overlap ? 1 : 0).add("PER_SM", f.per_sm);
     d.add("TAIL", t.tail)
-        .add("REGS", f.registers)
+        .add("REGS", registers)
+        .add("LOAD_REGS", load_registers)
         .add("LAZY", f.lazy ? 1 : 0)
         .add("LOOP", loop ? 1 : 0);
     add_softmax(d, s, f.fma_exp);
@@ -266,7 +307,8 @@ Launch wgmma_launch(const Heads& s, const Form& f, const Tiling& t, const Arch& 
                  d.text(),
                  "attention_wgmma",
                  str(device_file("wgmma"), device_file("attention_common"),
-                     device_file("attention_softmax"))};
+                     device_file("attention_softmax"), device_file("attention_tiles"),
+                     device_file(single ? "attention_singles" : "attention_halves"))};
     l.entry = "attention_wgmma";
     l.block = 128 * (f.groups + 1);
     l.shared = shared_bytes(s, f, t.keys, t.stages, loop);
