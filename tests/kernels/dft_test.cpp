@@ -27,8 +27,9 @@ Tensor filled(const Shape& shape, const std::function<double(int64_t)>& f) {
 /// Element i of windowed cosines, bins x samples.
 double cosine(int64_t i) {
     constexpr double turn = 2 * std::numbers::pi / samples;
+    int64_t bin = i / samples;
     auto n = static_cast<double>(i % samples);
-    auto k = static_cast<double>(i / samples);
+    auto k = static_cast<double>(bin);
     return (0.5 - 0.5 * std::cos(turn * n)) * std::cos(turn * k * n);
 }
 

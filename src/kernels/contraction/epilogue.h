@@ -15,8 +15,8 @@ struct Epilogue {
     DType sum_type = DType::F32;
     DType type = DType::F32; // as stored
     size_t sums = 1;
-    /// Functions by fast_math.cuh: results of 16 bits, or sums whose operands may be rounded to TF32,
-    /// which errs far more.
+    /// Functions by fast_math.cuh: results have 16 bits, or the operands of sums may be rounded to
+    /// TF32, which errs far more.
     bool quick = false;
     Expr body; // of the sums and the operands, in this order
     size_t addends = 0;
