@@ -57,7 +57,8 @@ bool few_channels(const Group& group) {
     for (size_t i = 0; i < conv.strides.size(); ++i) {
         beside = beside && w[i + 2].is_const(conv.strides[i]);
     }
-    return few && !beside && conv.groups == 1 && x.rank() == 4 && narrow_result(x.dtype);
+    return few && !beside && conv.groups == 1 && x.rank() == 4 &&
+           (narrow_result(x.dtype) || x.dtype == DType::F32);
 }
 
 void layout(LayoutArgs& args) {
