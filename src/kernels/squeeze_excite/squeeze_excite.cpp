@@ -210,7 +210,7 @@ TwoCuts two_launches(const Shapes& s, const Arch& arch) {
     second = std::clamp<int64_t>(div_up(s.pixels, second), std::min<int64_t>(16, room), room);
     TwoCuts c{cut_of(s, 1, slices, part, weights), cut_of(s, 2, slices, second, weights)};
     double parts = static_cast<double>(c.first.blocks * s.hidden * 4);
-    c.us = 5.4 + cut_us(s, c.first, arch) + cut_us(s, c.last, arch) +
+    c.us = 7.0 + cut_us(s, c.first, arch) + cut_us(s, c.last, arch) +
            parts / (moved_per_clock * arch.clock_ghz * 1000);
     return c;
 }

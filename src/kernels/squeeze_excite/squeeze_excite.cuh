@@ -128,7 +128,7 @@ DEVICE void first_layer(const T* w1, i64 pitch, const float* means, float* part,
         const int i = base + lane / 8;
         float sum = 0.0f;
         if (i < s.hidden) {
-#pragma unroll 1
+#pragma unroll 2 // loads in flight, where weights are not in shared memory
             for (int c = lane % 8; c < p.columns; c += 8) {
                 Pack<T, V> w = *(const Pack<T, V>*)(w1 + i * pitch + c * V);
 #pragma unroll
@@ -155,7 +155,7 @@ DEVICE void second_layer(const T* w2, i64 pitch, const float* hidden, const floa
 #pragma unroll
         for (int k = 0; k < V; k++)
             v[k] = 0.0f;
-#pragma unroll 2
+#pragma unroll 4
         for (int i = w.line; i < s.hidden; i += w.lines) {
             Pack<T, V> x = *(const Pack<T, V>*)(w2 + i * pitch + w.column * V);
 #pragma unroll
