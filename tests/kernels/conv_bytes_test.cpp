@@ -22,8 +22,10 @@ Graph dequantised(const ConvCase& c, bool residual, DType stored = DType::F16) {
     v = is_float(t.dtype) ? v : body.cast(v, DType::F32);
     v = body.op(ExprOp::Mul, v, body.in(1, DType::F32));
     if (residual) {
-        in.push_back(g.add_input("residual", {DType::F16, t.dims}));
-        v = body.op(ExprOp::Add, v, body.in(2, DType::F16));
+        DType type = bit_width(stored) == 8 ? stored : DType::F16;
+        in.push_back(g.add_input("residual", {type, t.dims}));
+        int r = body.in(2, type);
+        v = body.op(ExprOp::Add, v, is_integer(type) ? body.cast(r, DType::F32) : r);
     }
     if (is_integer(stored)) {
         body.cast(body.op(ExprOp::Round, v), stored, true);
@@ -87,9 +89,14 @@ TEST(ConvBytes, DequantisedInTheEpilogue) {
         options.tactic = tactic;
         ConvCase c{.x = "i8[3,80,9,11]", .w = "i8[176,80,3,3]", .result = DType::I32};
         for (DType stored : {DType::I8, DType::U8, DType::F8E4M3}) {
-            Graph g = dequantised(c, false, stored);
-            EXPECT_TRUE(expect_family(g, options).tactic.starts_with(tactic));
+            options.orders.clear();
+            EXPECT_TRUE(
+                expect_family(dequantised(c, false, stored), options).tactic.starts_with(tactic));
+            options.orders = {{0, 2, 3, 1}, {0, 2, 3, 1}, {0, 1, 2}, {0, 2, 3, 1}};
+            EXPECT_TRUE(
+                expect_family(dequantised(c, true, stored), options).tactic.starts_with(tactic));
         }
+        options.orders.clear();
     }
     options.tactic = "conv_wgmma_128x128_turns";
     ConvCase eight{.x = "f8e4m3[3,80,9,11]", .w = "f8e4m3[176,80,3,3]", .result = DType::F32};

@@ -69,7 +69,8 @@ Graph dequantised(Extents x, Bytes t) {
     v = body.op(ExprOp::Add, v, body.in(2, DType::F32));
     if (t.residual) {
         in.push_back(g.add_input("residual", {t.stored, g.type(y).dims}));
-        v = body.op(ExprOp::Add, v, body.in(3, t.stored));
+        int r = body.in(3, t.stored);
+        v = body.op(ExprOp::Add, v, is_integer(t.stored) ? body.cast(r, DType::F32) : r);
     }
     if (is_integer(t.stored)) {
         v = body.cast(body.op(ExprOp::Round, v), t.stored, true);
@@ -177,12 +178,15 @@ TEST(GemmBytes, DequantisedInTheEpilogue) {
             EXPECT_TRUE(expect_family(g, options).tactic.starts_with(tactic));
         }
         // Panels of 128 columns, and narrower last ones.
-        for (DType stored : {DType::I8, DType::F8E4M3}) {
+        for (DType stored : {DType::I8, DType::U8, DType::F8E4M3}) {
             if (options.tactic == staying[2]) {
                 continue;
             }
-            Graph g = dequantised({300, 400, 336}, {.stored = stored});
-            EXPECT_TRUE(expect_family(g, options).tactic.starts_with(tactic));
+            for (bool residual : {false, true}) {
+                Bytes t{.stored = stored, .residual = residual};
+                EXPECT_TRUE(expect_family(dequantised({300, 400, 336}, t), options)
+                                .tactic.starts_with(tactic));
+            }
         }
     }
     options.tactic = "wgmma_128x128_turns";

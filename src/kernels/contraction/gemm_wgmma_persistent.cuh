@@ -25,7 +25,7 @@ constexpr int panel_bytes = tile_m * 128;
 constexpr int panel_at = ST * stage_bytes;
 constexpr int bar_at = panel_at + 2 * buffers * panel_bytes;
 static_assert(PING_PONG && NC == 2 && results % 32 == 0 && K_BLOCKS == 1 &&
-                  TAIL == (tail_bytes != 0) && !(BYTES && (FULL || PAIRED)) && !(WORDS && TAIL),
+                  TAIL == (tail_bytes != 0) && !(BYTES && PAIRED) && !(WORDS && TAIL),
               "two warpgroups, whole panels but for the last");
 static_assert(wide_results >= 16, "a matrix of 16 x 16 is stored at a time");
 
@@ -239,18 +239,25 @@ DEVICE Two two_results(const ACC* d, int j, const ChunkColumns& columns, int s,
 #if BYTES
 /// Stores a warp's 16 rows of 16 columns, which begin at `at` for this thread, the lower 8 rows
 /// `lower` bytes behind the others. Two adjacent lanes exchange pairs of columns, so that each has
-/// four: even lanes of the left 8 columns, odd ones of the others.
+/// four: even lanes of the left 8 columns, odd ones of the others. Both have read the operand that
+/// results replace before either gets the other's.
 DEVICE void store_bytes(const ACC* d, const ChunkColumns& columns, int s, u32 at, int lower,
                         int lane EPI_PARAMS) {
     SHARED(memory);
     bool odd = (lane & 1) != 0;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        u32 left = two_results(d, h, columns, s, 0 EPI_PASS),
-            right = two_results(d, h + 2, columns, s, 0 EPI_PASS);
+        u8* row = memory + (at + h * lower - smem_addr(memory));
+        u32 full[2] = {};
+        if (FULL)
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                full[i] = *(const u16*)(row + i * 8 + (lane & 3) * 2);
+        u32 left = two_results(d, h, columns, s, full[0] EPI_PASS),
+            right = two_results(d, h + 2, columns, s, full[1] EPI_PASS);
         u32 other = shfl_xor(odd ? left : right, 1);
-        u32 to = at + h * lower + (lane & 1) * 8 + (lane & 2) * 2 - smem_addr(memory);
-        *(u32*)(memory + to) = odd ? other | right << 16 : left | other << 16;
+        *(u32*)(row + (lane & 1) * 8 + (lane & 2) * 2) =
+            odd ? other | right << 16 : left | other << 16;
     }
 }
 #endif

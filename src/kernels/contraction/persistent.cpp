@@ -56,6 +56,17 @@ bool in_rows(const Contraction& c, size_t v, const Operand& o) {
            walked(rows, c.rows.sizes) && walked(batch, c.batch.sizes);
 }
 
+/// Two elements f.v of the operand whose bits are `full`.
+std::string full_text(DType d, std::string_view pack) {
+    if (d == DType::F32) {
+        return "const Two& f = full;\n";
+    }
+    std::string_view bits = is_float(d) ? ".bits" : "";
+    std::string_view word = is_8_bits(d) ? "u8" : "u16";
+    return str(pack, " f;\nf.v[0]", bits, " = (", is_float(d) ? word : c_type(d), ")full;\nf.v[1]",
+               bits, " = (", is_float(d) ? word : c_type(d), ")(full >> ", bit_width(d), ");\n");
+}
+
 } // namespace
 
 PersistentEpilogue persistent_epilogue(const Contraction& c) {
@@ -73,7 +84,7 @@ PersistentEpilogue persistent_epilogue(const Contraction& c) {
         if (read) {
             continue;
         }
-        bool same = bit_width(o.dtype) == bit_width(c.out.dtype) && !is_8_bits(o.dtype);
+        bool same = bit_width(o.dtype) == bit_width(c.out.dtype);
         if (s.full >= 0 || !same || !in_rows(c, i + 1, o)) {
             return {};
         }
@@ -94,9 +105,7 @@ std::string persistent_text(const Contraction& c, const PersistentEpilogue& s) {
     for (size_t i = 0; i < f.operands.size(); ++i) {
         std::string type = str("Pack<", c_type(f.operands[i].dtype), ", 2>");
         if (static_cast<int>(i) == s.full) {
-            before += single ? "const Two& f = full;\n"
-                             : str(type, " f;\nf.v[0].bits = (u16)full;\n",
-                                   "f.v[1].bits = (u16)(full >> 16);\n");
+            before += full_text(f.operands[i].dtype, type);
             first += ", f.v[0]";
             second += ", f.v[1]";
             continue;
