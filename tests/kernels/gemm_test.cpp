@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // dot with its epilogue map: every tactic, odd extents, every element type and kind of epilogue.
-#include "kernels/harness.h"
-#include "ops/ops.h"
+#include "kernels/gemm_graphs.h"
 
 #include <gtest/gtest.h>
 
@@ -9,48 +8,6 @@
 
 namespace ingot::test {
 namespace {
-
-using Extents = std::array<int64_t, 3>; // rows, columns, depth
-
-struct Product {
-    DType type = DType::F16;
-    DType result = DType::F16;
-    bool b_columns = false; // b is [depth, columns]
-    int64_t batch = 0;
-};
-
-/// Adds a [m,k] * b [n,k] with graph inputs.
-Value add_product(Graph& g, Extents x, Product p) {
-    Dot d;
-    d.dtype = p.result;
-    Dims a = {x[0], x[2]};
-    Dims b = p.b_columns ? Dims{x[2], x[1]} : Dims{x[1], x[2]};
-    int64_t axis = p.batch > 0 ? 1 : 0;
-    d.a_contract = {axis + 1};
-    d.b_contract = {p.b_columns ? axis : axis + 1};
-    if (p.batch > 0) {
-        a.insert(a.begin(), p.batch);
-        b.insert(b.begin(), p.batch);
-        d.a_batch = {0};
-        d.b_batch = {0};
-    }
-    Value va = g.add_input("a", {p.type, a});
-    Value vb = g.add_input("b", {p.type, b});
-    return ops::dot(g, d, va, vb);
-}
-
-/// For f32 operands, which may be rounded to TF32.
-FamilyOptions rounded() {
-    FamilyOptions options;
-    options.tolerance = 2e-3;
-    return options;
-}
-
-Graph product(Extents x, Product p = {}) {
-    Graph g;
-    g.add_output("y", add_product(g, x, p));
-    return g;
-}
 
 TEST(Gemm, OddExtents) {
     for (Extents x :
@@ -90,10 +47,6 @@ TEST(Gemm, ManyStagesAndTiles) {
                         .tactic.starts_with(tactic));
     }
 }
-
-/// Tiles stored by TMA.
-constexpr const char* staying[] = {"wgmma_128x128_turns", "wgmma_128x160_turns",
-                                   "wgmma_128x192_turns", "wgmma_192x128_turns"};
 
 TEST(Gemm, TilesStoredByTma) {
     FamilyOptions options;
@@ -139,29 +92,6 @@ TEST(Gemm, SplitDepthWithinTheStages) {
     }
 }
 
-TEST(Gemm, SingleByWgmmaAsTf32) {
-    Product single = {.type = DType::F32, .result = DType::F32};
-    std::vector<std::string> names = sweep(product({70, 72, 136}, single), rounded());
-    for (std::string_view prefix : {"wgmma_64x64", "wgmma_128x128_s1", "wgmma_128x128_r2",
-                                    "wgmma_128x128_turns", "wgmma_256x160"}) {
-        EXPECT_TRUE(ran(names, prefix)) << prefix;
-    }
-    // Columns that are no multiple of 8 are not stored by TMA.
-    EXPECT_TRUE(ran(sweep(product({70, 76, 136}, single), rounded()), "wgmma_64x64"));
-    // Parts of the depth, the last slab a partial one.
-    EXPECT_TRUE(ran(sweep(product({40, 56, 1108}, single), rounded()), "wgmma_64x32_s8"));
-    // Rows of 268 bytes, no multiple of 16: TMA cannot address them.
-    EXPECT_FALSE(ran(tactic_names(product({40, 56, 67}, single)), "wgmma"));
-    FamilyOptions options = rounded();
-    for (const char* tactic : {"wgmma_128x256", staying[0], staying[1]}) {
-        options.tactic = tactic;
-        EXPECT_TRUE(
-            expect_family(product({300, 408, 584}, single), options).tactic.starts_with(tactic));
-    }
-    single.batch = 3;
-    EXPECT_TRUE(ran(sweep(product({33, 40, 36}, single), rounded()), "wgmma"));
-}
-
 TEST(Gemm, ElementTypes) {
     struct Row {
         DType type, result;
@@ -190,15 +120,6 @@ TEST(Gemm, MixedSmallIntegers) {
     Value b = g.add_input("b", parse_type("i8[11,50]"));
     g.add_output("y", ops::dot(g, d, a, b));
     sweep(g);
-}
-
-TEST(Gemm, Float32WithoutTf32) {
-    FamilyOptions exact;
-    exact.tf32 = false;
-    exact.tolerance = 1e-6;
-    std::vector<std::string> names =
-        sweep(product({33, 40, 96}, {.type = DType::F32, .result = DType::F32}), exact);
-    EXPECT_FALSE(ran(names, "mma") || ran(names, "wgmma"));
 }
 
 TEST(Gemm, FewRowsAndFewColumns) {
@@ -255,35 +176,6 @@ TEST(Gemm, EmptyAndDepthless) {
 }
 
 // --- epilogues
-
-struct Ending {
-    Extents extents = {70, 72, 96};
-    DType type = DType::F16;
-    DType result = DType::F16;
-    std::vector<std::string> operands; // types, broadcast to [rows, columns]
-    DType stored = DType::F16;
-};
-
-/// Adds the operands, one after another, applies `last`, and stores as `stored`.
-Graph with_ending(const Ending& e, ExprOp last) {
-    Graph g;
-    Value y = add_product(g, e.extents, {.type = e.type, .result = e.result});
-    std::vector<Value> in = {y};
-    Expr body;
-    int sum = body.in(0, e.result);
-    for (const std::string& text : e.operands) {
-        Type t = parse_type(text);
-        int index = static_cast<int>(in.size());
-        in.push_back(g.add_input(str("x", index), t));
-        sum = body.op(ExprOp::Add, sum, body.cast(body.in(index, t.dtype), DType::F32));
-    }
-    int result = arity(last) == 1 ? body.op(last, sum) : body.op(last, sum, sum);
-    if (compute_type(e.stored) != DType::F32) {
-        result = body.cast(result, e.stored);
-    }
-    g.add_output("z", ops::map(g, body, e.stored, in));
-    return g;
-}
 
 TEST(Gemm, Bias) {
     sweep(with_ending({.operands = {"f16[72]"}}, ExprOp::Erf));
@@ -342,60 +234,6 @@ TEST(Gemm, BiasPerRowAndScalar) {
 
 TEST(Gemm, ResidualAndBiasOfOtherTypes) {
     sweep(with_ending({.operands = {"f32[72]", "bf16[70,72]"}}, ExprOp::Tanh));
-}
-
-TEST(Gemm, EndingsOfSingles) {
-    FamilyOptions options;
-    options.tolerance = 1e-2; // erf magnifies TF32's error where terms cancel
-    Ending e = {.type = DType::F32,
-                .result = DType::F32,
-                .operands = {"f32[72]", "f32[70,72]"},
-                .stored = DType::F32};
-    auto takes = [&options, &e](const char* tactic, ExprOp last) {
-        options.tactic = tactic;
-        return expect_family(with_ending(e, last), options).tactic.starts_with(tactic);
-    };
-    for (const char* tactic :
-         {"wgmma_64x64_s1", "wgmma_128x128_s1", "wgmma_256x160", staying[0], staying[1]}) {
-        EXPECT_TRUE(takes(tactic, ExprOp::Erf)) << tactic;
-    }
-    // TMA reads one operand of the result's shape.
-    e.operands = {"f32[70,72]", "f32[70,72]"};
-    EXPECT_TRUE(takes("wgmma_128x128_pp", ExprOp::Max));
-    // Halves whose results are singles.
-    e = {.extents = {200, 264, 72}, .operands = {"f16[264]", "f32[200,264]"}, .stored = DType::F32};
-    EXPECT_TRUE(takes(staying[1], ExprOp::Max));
-}
-
-TEST(Gemm, SinglesOfManyTiles) {
-    // Several panels and tiles of a warpgroup, a short depth.
-    FamilyOptions options = rounded();
-    Ending e = {.extents = {2100, 1288, 36},
-                .type = DType::F32,
-                .result = DType::F32,
-                .operands = {"f32[1288]", "f32[2100,1288]", "f32[]"},
-                .stored = DType::F32};
-    for (const char* tactic : {staying[0], staying[1]}) {
-        options.tactic = tactic;
-        EXPECT_TRUE(expect_family(with_ending(e, ExprOp::Max), options).tactic.starts_with(tactic));
-    }
-}
-
-TEST(Gemm, FunctionsOfRoundedOperandsAreQuick) {
-    Ending e = {
-        .type = DType::F32, .result = DType::F32, .operands = {"f32[72]"}, .stored = DType::F32};
-    FamilyOptions options;
-    options.tolerance = 1e-2;
-    auto is_quick = [&options](const Graph& g) {
-        return expect_family(g, options).texts.at(0).find("fast_sigmoid(") != std::string::npos;
-    };
-    EXPECT_TRUE(is_quick(with_ending(e, ExprOp::Sigmoid)));
-    options.tf32 = false;
-    EXPECT_FALSE(is_quick(with_ending(e, ExprOp::Sigmoid)));
-    // Halves are not rounded.
-    e.type = DType::F16;
-    options.tf32 = true;
-    EXPECT_FALSE(is_quick(with_ending(e, ExprOp::Sigmoid)));
 }
 
 TEST(Gemm, OddWidthEpilogue) {

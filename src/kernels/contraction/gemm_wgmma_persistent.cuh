@@ -18,8 +18,6 @@ constexpr int results = BN / sums_of_result; // columns of a tile
 constexpr int panel_columns = 128 / sizeof(OUT);
 constexpr int panels = (results + panel_columns - 1) / panel_columns;
 constexpr int tail_bytes = results % panel_columns * sizeof(OUT); // of a row
-// Columns that a warp converts at a time: fewer where sums leave few registers.
-constexpr int wide = MB * BN < 384 ? 32 : 16, chunks = BN / wide;
 constexpr int wide_results = wide / sums_of_result;
 constexpr int panel_bytes = tile_m * 128;
 constexpr int panel_at = ST * stage_bytes;
@@ -128,61 +126,6 @@ DEVICE void send_panels(u32 memory, u32 ends, int group, PanelMaps out, PanelMap
 #endif
     }
     bulk_wait_all();
-}
-
-/// Blocks of 64 rows that are stored at once, and how often that is.
-constexpr int rows_at_once = REPEATED > 0 ? MB : 1, parts = chunks * MB / rows_at_once;
-/// The sums of some blocks of rows in a chunk of columns, for part == c * MB / rows_at_once + i.
-template <int PART>
-DEVICE void take(ACC (*d)[wide / 2], const Sums& sums) {
-    constexpr int part = PART % parts, turns_of_rows = MB / rows_at_once;
-    constexpr int first = part % turns_of_rows * rows_at_once,
-                  from = part / turns_of_rows * (wide / 2);
-#pragma unroll
-    for (int i = 0; i < rows_at_once; i++)
-#pragma unroll
-        for (int e = 0; e < wide / 2; e++)
-            d[i][e] = sums.d[first + i][from + e];
-}
-#define TAKE(part)                                                                                 \
-    case part:                                                                                     \
-        take<part>(d, sums);                                                                       \
-        break;
-/// A switch, because with conditions the compiler moves all sums every time.
-DEVICE void pick(ACC (*d)[wide / 2], const Sums& sums, int part) {
-    static_assert(parts <= (wide == 16 ? 24 : 12), "as many cases");
-    switch (part) {
-        TAKE(0)
-        TAKE(1)
-        TAKE(2)
-        TAKE(3)
-        TAKE(4)
-        TAKE(5)
-        TAKE(6)
-        TAKE(7)
-        TAKE(8)
-        TAKE(9)
-        TAKE(10)
-#if MB * BN >= 384 && !REPEATED
-        TAKE(11)
-        TAKE(12)
-        TAKE(13)
-        TAKE(14)
-        TAKE(15)
-        TAKE(16)
-        TAKE(17)
-        TAKE(18)
-        TAKE(19)
-        TAKE(20)
-        TAKE(21)
-        TAKE(22)
-    default:
-        take<23>(d, sums);
-#else
-    default:
-        take<11>(d, sums);
-#endif
-    }
 }
 
 #if MOMENTS

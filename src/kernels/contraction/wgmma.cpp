@@ -165,7 +165,7 @@ double epilogue_instructions(const Epilogue& f) {
     return n;
 }
 
-/// REPEATED of gemm_wgmma_persistent.cuh. Sums that the epilogue reads where they are need no moves
+/// REPEATED of persistent_sums.cuh. Sums that the epilogue reads where they are need no moves
 /// and branches, each of which costs the tensor cores more than a clock; but programs of so many
 /// instructions would compile too long, and factors, three operands, or an operand of the result's
 /// shape in a convolution would spill beside so many sums.
@@ -325,7 +325,8 @@ void add_persistent_text(Program& p, const WgmmaTile& t, const Contraction& c,
             "\n#define REPEATED ", repeats(t, c, s.full, deviations, conv), "\n");
     p.body += str(device_file("contract"), persistent_text(c, s), device_file("wgmma_core"),
                   c.a.dtype == DType::F8E4M3 ? device_file("promoted_sums") : "",
-                  deviations == Deviations::Merged ? device_file("row_factor") : "");
+                  deviations == Deviations::Merged ? device_file("row_factor") : "",
+                  device_file("persistent_sums"));
 }
 
 /// The instruction's types, for wgmma.cuh.
