@@ -101,6 +101,11 @@ TEST(Conv, StemAsTf32) {
     rounded.tf32 = false;
     rounded.tactic.clear();
     EXPECT_FALSE(ran(tactic_names(conv_graph(c), rounded), "conv_stem"));
+    // Without TF32 the same layout of weights is read along results.
+    rounded.tolerance = 1e-5;
+    FamilyRun exact = expect_family(conv_graph(c), rounded);
+    EXPECT_EQ(exact.tactic, "conv_simt");
+    EXPECT_NE(exact.texts.at(0).find("#define B_COLUMNS 1"), std::string::npos);
 }
 
 /// Depthwise ones round no operand.

@@ -230,10 +230,12 @@ Emitted emit_simt_conv(const ConvShape& s) {
     Contraction c = window_contraction(s);
     StoreText t = store_text(c, 1);
     Launch l;
+    bool results_adjoin = c.columns.b[0] == 1 && c.depth.b[0] != 1;
     l.program.uses = {"types", "math"};
-    l.program.defines = str("#define TA ", c_type(s.x.dtype), "\n#define TB ", c_type(s.w.dtype),
-                            "\n", t.defines, "#define BN 64\n#define A_ROWS ",
-                            s.window.step_c == 1 ? 0 : 1, "\n#define B_COLUMNS 0\n");
+    l.program.defines =
+        str("#define TA ", c_type(s.x.dtype), "\n#define TB ", c_type(s.w.dtype), "\n", t.defines,
+            "#define BN 64\n#define A_ROWS ", s.window.step_c == 1 ? 0 : 1, "\n#define B_COLUMNS ",
+            results_adjoin ? 1 : 0, "\n");
     l.program.body = simt_body(t) + std::string(device_file("window"));
     l.program.family = "conv_simt";
     l.entry = "conv_simt";
