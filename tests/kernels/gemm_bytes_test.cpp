@@ -183,6 +183,9 @@ TEST(GemmBytes, DequantisedInTheEpilogue) {
                 continue;
             }
             for (bool residual : {false, true}) {
+                if (residual && options.tactic == staying[1]) { // would spill
+                    continue;
+                }
                 Bytes t{.stored = stored, .residual = residual};
                 EXPECT_TRUE(expect_family(dequantised({300, 400, 336}, t), options)
                                 .tactic.starts_with(tactic));

@@ -38,7 +38,7 @@ DEVICE void load_tiles(const TensorMap* map_k, const TensorMap* map_v, const M* 
 /// A warpgroup's rows of q, as products read them.
 struct Queries {
     u32 at;
-    DEVICE void read(const u8* rows) { at = smem_addr(rows); }
+    DEVICE void read(u8* rows) { at = smem_addr(rows); }
 };
 constexpr int product_keys = 16; // of an instruction
 template <int N>

@@ -2,7 +2,7 @@
 // Loads, products and stores of attention_wgmma.cuh for f32, multiplied as TF32. Such products take
 // operands whose depth is innermost in shared memory: four warps turn each tile of values, so that
 // a head's element has its keys adjacent. The even ones among 8 keys come first, so that a thread
-// multiplies them by the weights that it has. Queries stay in registers.
+// multiplies them by the weights that it has.
 constexpr int loading_warps = 4;
 /// Barriers of the tiles of values that are still to be turned, behind those of the pipeline.
 DEVICE u32 raw_bar(u32 bars, int step) {
@@ -75,26 +75,34 @@ DEVICE void load_tiles(const TensorMap* map_k, const TensorMap* map_v, const M* 
     }
 }
 
-/// A warpgroup's rows of q, as products read them.
+/// A warpgroup's rows of q, as products read them: rounded where they lie, by those that loaded
+/// them.
 struct Queries {
-    u32 v[D / 8][4];
-    DEVICE void read(const u8* rows) {
-        int lane = threadIdx.x & 31, row = (threadIdx.x >> 5 & 3) * 16 + (lane >> 2);
+    u32 at;
+    DEVICE void read(u8* rows) {
+        int t = threadIdx.x & 127, r = t >> 1;
 #pragma unroll
-        for (int d = 0; d < D / 8; d++)
+        for (int j = 0; j < D / 8; j++) {
+            Pack<u32, 4>* x = (Pack<u32, 4>*)(rows + q_chunk(r, 2 * j + (t & 1)));
+            Pack<u32, 4> y = *x;
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                v[d][i] = cvt_tf32(*(const float*)(rows + (lane & 3) * 4 +
-                                                   q_chunk(row + i % 2 * 8, 2 * d + i / 2)));
+                y.v[i] = cvt_tf32(__uint_as_float(y.v[i]));
+            *x = y;
+        }
+        async_fence();
+        sync_some(1 + (threadIdx.x >> 7), 128);
+        at = smem_addr(rows);
     }
 };
 constexpr int product_keys = 8; // of an instruction
 template <int N>
 DEVICE void scores(float* s, const Queries& q, u32 keys) {
-    u64 y = wgmma_desc(keys);
+    u64 x = wgmma_desc(q.at), y = wgmma_desc(keys);
 #pragma unroll
     for (int d = 0; d < D / 8; d++)
-        wgmma_ra<N>(s, q.v[d], y + (d / 4 * slab + d % 4 * 32) / 16, d > 0);
+        wgmma<N>(s, x + (d / 4 * q_slab + d % 4 * 32) / 16, y + (d / 4 * slab + d % 4 * 32) / 16,
+                 d > 0);
 }
 template <int N>
 DEVICE void add_values(float* o, const u32 (*p)[4], u32 values) {

@@ -78,20 +78,11 @@ bool is_single(const Heads& s) {
     return s.dtype == DType::F32;
 }
 
-/// As most_keys for f32, whose queries stay in registers beside weights and scores: a thread has as
-/// many of each as half of the head, or of the keys.
+/// As most_keys for f32, whose texts are long.
 int64_t most_single_keys(const Form& f, const Heads& s) {
     int64_t d = padded_depth(s);
-    if (!f.overlap || f.fma_exp || f.registers < 150) {
-        return 0;
-    }
-    if (f.per_sm > 1) { // by shared memory
-        return s.heavy() ? 32 : d <= 32 ? 96 : d <= 64 ? 64 : d <= 96 ? 32 : 0;
-    }
-    if (f.groups == 3) {
-        return s.heavy() ? 0 : d <= 32 ? 80 : d <= 48 ? 64 : 0;
-    }
-    return s.heavy() ? (d <= 64 ? 48 : 0) : d <= 48 ? 128 : d <= 64 ? 96 : d <= 96 ? 64 : 32;
+    bool fits = d <= (f.groups == 3 ? 48 : 64);
+    return fits && f.overlap && !f.fma_exp && f.registers >= 150 && !s.heavy() ? 64 : 0;
 }
 
 /// The largest number of keys per step within text size and registers; 0 where the form does not
@@ -282,8 +273,8 @@ Launch wgmma_launch(const Heads& s, const Form& f, const Tiling& t, const Arch& 
     Defines d;
     bool single = is_single(s);
     // Threads that turn values take registers from the others.
-    int load_registers = single ? 40 : 24;
-    int registers = f.registers - (single ? static_cast<int>(round_up(16 / f.groups, 8)) : 0);
+    int load_registers = single ? 56 : 24;
+    int registers = f.registers - (single ? static_cast<int>(round_up(32 / f.groups, 8)) : 0);
     if (single) {
         d.add("WGMMA_TYPE", "\"tf32\"").add("WGMMA_TF32", 1).add("TRUNCATED", 1);
     } else {

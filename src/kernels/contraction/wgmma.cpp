@@ -79,7 +79,8 @@ bool WgmmaTile::takes(const Contraction& c, int64_t steps, int splits, bool tma_
         // A result of two sums takes whole panels, two matrices at a time.
         bool whole = !c.paired() || (bn % 128 == 0 && blocks * bn < 384);
         // Lanes exchange results of 8 bits; those of 32 take twice the registers.
-        bool spills = bit_width(c.out.dtype) == 8    ? bn > 160
+        int most_bytes = persistent_epilogue(c).full >= 0 ? 128 : 160;
+        bool spills = bit_width(c.out.dtype) == 8    ? bn > most_bytes
                       : bit_width(c.out.dtype) == 32 ? blocks * bn >= 384
                                                      : false;
         return tma_store && whole && !spills && splits == 1;
@@ -176,7 +177,8 @@ int repeats(const WgmmaTile& t, const Contraction& c, int full, Deviations devia
     int64_t sums = int64_t{t.blocks} * t.bn / 2; // of a thread
     int64_t results = sums / static_cast<int64_t>(c.epilogue.sums);
     bool many = sums >= 192;
-    if (c.moments || (many && factors) || c.out.dtype == DType::F8E4M3) {
+    bool bytes_of_two = bit_width(c.out.dtype) == 8 && full >= 0;
+    if (c.moments || (many && factors) || c.out.dtype == DType::F8E4M3 || bytes_of_two) {
         return 0;
     }
     bool crowded = bit_width(c.out.dtype) == 8 ||
