@@ -190,17 +190,17 @@ DEVICE void store_bytes(const ACC* d, const ChunkColumns& columns, int s, u32 at
     bool odd = (lane & 1) != 0;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        u8* row = memory + (at + h * lower - smem_addr(memory));
+        u32 row = at + h * lower - smem_addr(memory);
         u32 full[2] = {};
         if (FULL)
 #pragma unroll
             for (int i = 0; i < 2; i++)
-                full[i] = *(const u16*)(row + i * 8 + (lane & 3) * 2);
+                full[i] = *(const u16*)(memory + row + i * 8 + (lane & 3) * 2);
         u32 left = two_results(d, h, columns, s, full[0] EPI_PASS),
             right = two_results(d, h + 2, columns, s, full[1] EPI_PASS);
         u32 other = shfl_xor(odd ? left : right, 1);
-        *(u32*)(row + (lane & 1) * 8 + (lane & 2) * 2) =
-            odd ? other | right << 16 : left | other << 16;
+        u32 to = row + (lane & 1) * 8 + (lane & 2) * 2;
+        *(u32*)(memory + to) = odd ? other | right << 16 : left | other << 16;
     }
 }
 #endif

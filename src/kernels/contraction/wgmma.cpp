@@ -79,9 +79,10 @@ bool WgmmaTile::takes(const Contraction& c, int64_t steps, int splits, bool tma_
         // A result of two sums takes whole panels, two matrices at a time.
         bool whole = !c.paired() || (bn % 128 == 0 && blocks * bn < 384);
         // Lanes exchange results of 8 bits; those of 32 take twice the registers.
-        int most_bytes = persistent_epilogue(c).full >= 0 ? 128 : 160;
-        bool spills = bit_width(c.out.dtype) == 8    ? bn > most_bytes
-                      : bit_width(c.out.dtype) == 32 ? blocks * bn >= 384
+        bool full = persistent_epilogue(c).full >= 0;
+        int most_words = bit_width(c.a.dtype) == 8 ? 256 : 383;
+        bool spills = bit_width(c.out.dtype) == 8    ? (full ? blocks * bn > 256 : bn > 160)
+                      : bit_width(c.out.dtype) == 32 ? blocks * bn > most_words
                                                      : false;
         return tma_store && whole && !spills && splits == 1;
     }
