@@ -42,14 +42,6 @@ struct Queries {
 };
 constexpr int product_keys = 16; // of an instruction
 template <int N>
-DEVICE void scores(float* s, const Queries& q, u32 keys) {
-    u64 x = wgmma_desc(q.at), y = wgmma_desc(keys);
-#pragma unroll
-    for (int d = 0; d < D / 16; d++)
-        wgmma<N>(s, x + (d / 4 * q_slab + d % 4 * 32) / 16, y + (d / 4 * slab + d % 4 * 32) / 16,
-                 d > 0);
-}
-template <int N>
 DEVICE void add_values(float* o, const u32 (*p)[4], u32 values) {
     u64 y = rows_desc(values);
 #pragma unroll

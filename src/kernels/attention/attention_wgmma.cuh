@@ -9,6 +9,14 @@
 // SM; SPLIT: sums go to scratch. LOOP: as many blocks as the GPU holds loop over all tiles; a block
 // loads keys, values and rows of q of its next tile while it works on the current one. TAIL,
 // without OVERLAP: the last step multiplies so many keys where no more are left, or 0.
+template <int N>
+DEVICE void scores(float* s, const Queries& q, u32 keys) {
+    u64 x = wgmma_desc(q.at), y = wgmma_desc(keys);
+#pragma unroll
+    for (int d = 0; d < D * (int)sizeof(E) / 32; d++)
+        wgmma<N>(s, x + (d / 4 * q_slab + d % 4 * 32) / 16, y + (d / 4 * slab + d % 4 * 32) / 16,
+                 d > 0);
+}
 struct Consumer {
     u32 pipeline, bars;
     Queries q;

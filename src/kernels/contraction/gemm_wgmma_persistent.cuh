@@ -9,9 +9,7 @@
 // A warpgroup has buffers of them in turn. With FULL an operand of the epilogue has the shape of
 // the result: TMA loads it into the panel ahead of time, and the result replaces it there. MOMENTS:
 // those of the rounded results are stored too. MERGED: sums are multiplied by the factors of their
-// rows of A. REPEATED: the epilogue stands in the text once (0), for each block of 64 rows (1), or
-// for each chunk of their columns too (2). PAIRED: a result is made of the sums of two columns, one
-// of each half of B.
+// rows of A. PAIRED: a result is made of the sums of two columns, one of each half of B.
 constexpr int buffers = 2;
 constexpr int sums_of_result = PAIRED ? 2 : 1;
 constexpr int results = BN / sums_of_result; // columns of a tile
