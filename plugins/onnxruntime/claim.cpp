@@ -43,6 +43,22 @@ bool is_island(const Host& host, const std::vector<const OrtNode*>& nodes,
     });
 }
 
+/// Whether a result of these nodes, whose numbers rise, is one of the graph's, or other nodes read
+/// it.
+bool is_read(const Host& host, const std::vector<const OrtNode*>& nodes,
+             std::span<const PartitionNode> parts, std::span<const size_t> taken,
+             const std::unordered_set<std::string>& graph_outputs) {
+    return std::any_of(taken.begin(), taken.end(), [&](size_t i) {
+        std::vector<std::string> made = names_of(host, outputs_of(host, nodes[i]));
+        const std::vector<size_t>& readers = parts[i].readers;
+        return std::any_of(made.begin(), made.end(),
+                           [&](const std::string& name) { return graph_outputs.contains(name); }) ||
+               std::any_of(readers.begin(), readers.end(), [&](size_t reader) {
+                   return !std::binary_search(taken.begin(), taken.end(), reader);
+               });
+    });
+}
+
 std::vector<PartitionNode> partition_nodes(const Host& host,
                                            const std::vector<const OrtNode*>& nodes) {
     std::unordered_map<std::string, size_t> producers;
@@ -147,6 +163,26 @@ std::vector<std::vector<size_t>> groups_of(const Host& host,
     return {};
 }
 
+/// The nodes of a group, without the parts that are islands in a larger graph.
+std::vector<size_t> without_islands(const Host& host, const std::vector<const OrtNode*>& nodes,
+                                    std::span<const PartitionNode> parts,
+                                    const std::vector<size_t>& group,
+                                    std::vector<std::string>& reasons) {
+    bool whole = group.size() == nodes.size();
+    std::vector<size_t> taken;
+    for (const std::vector<size_t>& part : components(parts, group)) {
+        if (whole || !is_island(host, nodes, part)) {
+            taken.insert(taken.end(), part.begin(), part.end());
+            continue;
+        }
+        for (size_t i : part) {
+            reasons[i] = "it is not worth the copies between devices";
+        }
+    }
+    std::sort(taken.begin(), taken.end());
+    return taken;
+}
+
 } // namespace
 
 Claim claim_graph(const Host& host, const OrtGraph* graph, const Options& options,
@@ -172,25 +208,20 @@ Claim claim_graph(const Host& host, const OrtGraph* graph, const Options& option
         }
     }
     std::vector<PartitionNode> parts = partition_nodes(host, nodes);
+    std::vector<std::string> names = names_of(host, outputs_of(host, graph));
+    std::unordered_set<std::string> outputs(names.begin(), names.end());
     for (const std::vector<size_t>& group : groups_of(host, nodes, parts, reasons)) {
-        bool whole = group.size() == nodes.size();
-        std::vector<size_t> taken;
-        for (const std::vector<size_t>& part : components(parts, group)) {
-            if (whole || !is_island(host, nodes, part)) {
-                taken.insert(taken.end(), part.begin(), part.end());
-                continue;
-            }
-            for (size_t i : part) {
-                reasons[i] = "it is not worth the copies between devices";
-            }
-        }
-        std::sort(taken.begin(), taken.end());
-        claim.claimed += taken.size();
-        if (!taken.empty()) {
-            auto& out = claim.groups.emplace_back();
+        std::vector<size_t> taken = without_islands(host, nodes, parts, group, reasons);
+        if (!is_read(host, nodes, parts, taken, outputs)) {
             for (size_t i : taken) {
-                out.push_back(nodes[i]);
+                reasons[i] = "nothing reads its results";
             }
+            continue; // ONNX Runtime keeps such nodes, and an engine has outputs
+        }
+        claim.claimed += taken.size();
+        auto& out = claim.groups.emplace_back();
+        for (size_t i : taken) {
+            out.push_back(nodes[i]);
         }
     }
     for (size_t i = 0; i < nodes.size(); ++i) {

@@ -124,6 +124,16 @@ def loop_model():
 HANDS_OVER = RELEASE >= (1, 28)
 
 
+def test_nodes_whose_results_nothing_reads_are_left_to_others():
+    """ONNX Runtime keeps them, and folds the node that the output is read from."""
+    w = np.arange(6, dtype=np.float32).reshape(2, 3)
+    model = model_of([helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Tanh", ["r"], ["t"]),
+                      helper.make_node("Transpose", ["w"], ["y"])],
+                     {"x": (FLOAT, ["n", 3])}, {"y": (FLOAT, [3, 2])}, {"w": w})
+    got, = session(model, whole=False).run(None, {"x": w})
+    np.testing.assert_array_equal(got, w.T)
+
+
 def test_control_flow_runs_with_its_bodies():
     model = loop_model()
     made = session(model, whole=HANDS_OVER)
