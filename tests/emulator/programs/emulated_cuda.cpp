@@ -2,48 +2,34 @@
 // A libcuda.so.1 of two emulated GPUs of compute capability 8.0, which run the kernels that
 // emulated_nvrtc.cpp compiles. Everything runs at once, in the call that queues it. Thread safe.
 // ingot_emulated_lose() lets a GPU fail as a real one does after an illegal access. Functions that
-// always answer the same are in emulated_cuda_fixed.cpp.
+// always answer the same are in emulated_cuda_fixed.cpp, those that tests ask in
+// emulated_cuda_counts.cpp.
 #include "backends/cuda/driver/driver.h"
 #include "base/error.h"
-#include "emulator/emulated_gpu.h"
+#include "emulator/programs/emulated_device.h"
 
 #include <algorithm>
 #include <cstring>
 #include <iterator>
-#include <map>
-#include <mutex>
-#include <vector>
 
-#define EXPORT extern "C" __attribute__((visibility("default")))
+// None of these is ever destroyed: other libraries call at the end of threads and of the process.
 
-using namespace ingot;       // NOLINT(google-build-using-namespace): a program of its own
-using namespace ingot::cuda; // NOLINT(google-build-using-namespace)
+std::recursive_mutex& mutex() {
+    static auto* m = new std::recursive_mutex;
+    return *m;
+}
+
+Device& device(int i) {
+    static auto* all = new Device[device_count];
+    return all[i];
+}
 
 namespace {
 
-constexpr int device_count = 2;
 constexpr CUresult bad_value = 1;
 constexpr CUresult no_context = 201;
 constexpr CUresult failed = 719; // CUDA_ERROR_LAUNCH_FAILED: the emulator says why on stderr
 
-struct Device {
-    emulator::EmulatedGpu gpu{80};
-    CUresult lost = 0; // what each call returns from then on
-    int64_t calls_after = 0;
-    int64_t graphs = 0; // executable ones that live
-    int64_t replays = 0;
-    std::map<std::byte*, size_t> memory; // with the bytes that it takes of the device's
-    int64_t used = 0;
-    std::vector<std::shared_ptr<const Function>> loaded;
-    int64_t calls[2] = {}; // launches of kernels and graphs: usual, and of raised priority
-    int64_t stopping = 0;  // allocations and releases for which a real GPU's work waits
-    int64_t streams = 0;   // made so far
-    int64_t locking = 0;   // calls that lock or unlock pages of the host
-    int64_t newest = 0;    // of the loaded functions that were launched, counted from 1
-    std::map<std::string, int64_t> counted; // calls, by the function's name
-    std::map<CUevent, CUstream> recorded;   // where each event was recorded last
-    int64_t hops = 0;                       // waits of a stream for an event of another
-};
 struct LoadedText {
     std::string binary;
 };
@@ -57,18 +43,6 @@ struct WorkGraph {
     int device = 0;
     std::unique_ptr<Recording> recording;
 };
-
-// None of these is ever destroyed: other libraries call at the end of threads and of the process.
-
-std::recursive_mutex& mutex() {
-    static auto* m = new std::recursive_mutex;
-    return *m;
-}
-
-Device& device(int i) {
-    static auto* all = new Device[device_count];
-    return all[i];
-}
 
 /// A thread's stack of current contexts; a context is a device's address.
 std::vector<Device*>& contexts() {
@@ -151,84 +125,6 @@ CUresult release(void* memory, const char* call = __builtin_FUNCTION()) {
 }
 
 } // namespace
-
-// --- for tests -----------------------------------------------------------------------------------
-
-/// Each later call on the GPU returns this error (700: an illegal address); 0 lets it work again.
-EXPORT void ingot_emulated_lose(int i, int error) {
-    std::scoped_lock lock(mutex());
-    device(i).lost = error;
-}
-/// Calls that a lost GPU has refused.
-EXPORT int64_t ingot_emulated_refused(int i) {
-    std::scoped_lock lock(mutex());
-    return device(i).calls_after;
-}
-/// Executable graphs that live, launches of such, and launches of kernels.
-EXPORT int64_t ingot_emulated_graphs(int i) {
-    std::scoped_lock lock(mutex());
-    return device(i).graphs;
-}
-EXPORT int64_t ingot_emulated_replays(int i) {
-    std::scoped_lock lock(mutex());
-    return device(i).replays;
-}
-EXPORT int64_t ingot_emulated_launches(int i) {
-    std::scoped_lock lock(mutex());
-    return static_cast<int64_t>(device(i).gpu.launches());
-}
-/// Launches of kernels and graphs on streams of raised priority, or on others; not into graphs.
-EXPORT int64_t ingot_emulated_calls(int i, bool urgent) {
-    std::scoped_lock lock(mutex());
-    return device(i).calls[urgent ? 1 : 0];
-}
-/// The last kernel, in the order of their loading, that has been launched; and how many are loaded.
-EXPORT int64_t ingot_emulated_newest(int i) {
-    std::scoped_lock lock(mutex());
-    return device(i).newest;
-}
-EXPORT int64_t ingot_emulated_loaded(int i) {
-    std::scoped_lock lock(mutex());
-    return static_cast<int64_t>(device(i).loaded.size());
-}
-
-/// Bytes of device memory in use.
-EXPORT int64_t ingot_emulated_used(int i) {
-    std::scoped_lock lock(mutex());
-    return device(i).used;
-}
-
-/// Calls of cuMemAlloc and cuMemFree, which wait for the work of others on a real GPU; and streams
-/// that were made.
-EXPORT int64_t ingot_emulated_stopping(int i) {
-    std::scoped_lock lock(mutex());
-    return device(i).stopping;
-}
-EXPORT int64_t ingot_emulated_streams(int i) {
-    std::scoped_lock lock(mutex());
-    return device(i).streams;
-}
-
-/// Calls of a function so far, such as "cuEventRecord", of those that ask the GPU for something;
-/// "": of all.
-EXPORT int64_t ingot_emulated_counted(int i, const char* call) {
-    std::scoped_lock lock(mutex());
-    int64_t all = 0;
-    for (const auto& [name, count] : device(i).counted) {
-        all += *call == 0 || name == call ? count : 0;
-    }
-    return all;
-}
-/// Waits of streams for events that were recorded on others.
-EXPORT int64_t ingot_emulated_hops(int i) {
-    std::scoped_lock lock(mutex());
-    return device(i).hops;
-}
-
-EXPORT int64_t ingot_emulated_locking(int i) {
-    std::scoped_lock lock(mutex());
-    return device(i).locking;
-}
 
 // --- devices and contexts ------------------------------------------------------------------------
 

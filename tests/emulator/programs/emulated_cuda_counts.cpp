@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of the emulated libcuda.so.1 for tests: a GPU that fails, and counts of each GPU's
+// calls and memory. Thread safe.
+#include "emulator/programs/emulated_device.h"
+
+/// Each later call on the GPU returns this error (700: an illegal address); 0 lets it work again.
+EXPORT void ingot_emulated_lose(int i, int error) {
+    std::scoped_lock lock(mutex());
+    device(i).lost = error;
+}
+/// Calls that a lost GPU has refused.
+EXPORT int64_t ingot_emulated_refused(int i) {
+    std::scoped_lock lock(mutex());
+    return device(i).calls_after;
+}
+/// Executable graphs that live, launches of such, and launches of kernels.
+EXPORT int64_t ingot_emulated_graphs(int i) {
+    std::scoped_lock lock(mutex());
+    return device(i).graphs;
+}
+EXPORT int64_t ingot_emulated_replays(int i) {
+    std::scoped_lock lock(mutex());
+    return device(i).replays;
+}
+EXPORT int64_t ingot_emulated_launches(int i) {
+    std::scoped_lock lock(mutex());
+    return static_cast<int64_t>(device(i).gpu.launches());
+}
+/// Launches of kernels and graphs on streams of raised priority, or on others; not into graphs.
+EXPORT int64_t ingot_emulated_calls(int i, bool urgent) {
+    std::scoped_lock lock(mutex());
+    return device(i).calls[urgent ? 1 : 0];
+}
+/// The last kernel, in the order of their loading, that has been launched; and how many are loaded.
+EXPORT int64_t ingot_emulated_newest(int i) {
+    std::scoped_lock lock(mutex());
+    return device(i).newest;
+}
+EXPORT int64_t ingot_emulated_loaded(int i) {
+    std::scoped_lock lock(mutex());
+    return static_cast<int64_t>(device(i).loaded.size());
+}
+
+/// Bytes of device memory in use.
+EXPORT int64_t ingot_emulated_used(int i) {
+    std::scoped_lock lock(mutex());
+    return device(i).used;
+}
+
+/// Calls of cuMemAlloc and cuMemFree, which wait for the work of others on a real GPU; and streams
+/// that were made.
+EXPORT int64_t ingot_emulated_stopping(int i) {
+    std::scoped_lock lock(mutex());
+    return device(i).stopping;
+}
+EXPORT int64_t ingot_emulated_streams(int i) {
+    std::scoped_lock lock(mutex());
+    return device(i).streams;
+}
+
+/// Calls of a function so far, such as "cuEventRecord", of those that ask the GPU for something;
+/// "": of all.
+EXPORT int64_t ingot_emulated_counted(int i, const char* call) {
+    std::scoped_lock lock(mutex());
+    int64_t all = 0;
+    for (const auto& [name, count] : device(i).counted) {
+        all += *call == 0 || name == call ? count : 0;
+    }
+    return all;
+}
+/// Waits of streams for events that were recorded on others.
+EXPORT int64_t ingot_emulated_hops(int i) {
+    std::scoped_lock lock(mutex());
+    return device(i).hops;
+}
+
+EXPORT int64_t ingot_emulated_locking(int i) {
+    std::scoped_lock lock(mutex());
+    return device(i).locking;
+}
