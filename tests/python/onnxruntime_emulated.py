@@ -17,7 +17,7 @@ import numpy as np, onnx, onnxruntime
 from onnx import TensorProto, helper
 from onnxruntime_plugin import NAME, model_of, on_cpu
 cuda = ctypes.CDLL("libcuda.so.1")
-for count in ("refused", "graphs", "replays", "launches", "newest", "loaded", "used"):
+for count in ("refused", "graphs", "replays", "launches", "last", "loaded", "used"):
     getattr(cuda, f"ingot_emulated_{count}").restype = ctypes.c_int64
 nvrtc = os.path.exists(os.environ["INGOT_NVRTC"]) and ctypes.CDLL(os.environ["INGOT_NVRTC"])
 onnxruntime.register_execution_provider_library(NAME, os.environ["PLUGIN"])

@@ -176,27 +176,27 @@ TURNED = """
 
 
 def test_a_new_shape_runs_while_its_kernels_compile(tmp_path):
-    """The compiler stands still: runs of new shapes take the general kernels, and give right results. Once
-    it goes on, the fitted ones take over."""
+    """The compiler stands still for fitted kernels: runs of new shapes take the general ones, and give
+    right results. Once it goes on, the fitted ones take over."""
     run(tmp_path, TURNED + """
+        nvrtc.ingot_emulated_hold(2)
         made = session(turned, nv_profile_min_shapes="x:1x5x7", nv_profile_opt_shapes="x:3x5x7",
                        nv_profile_max_shapes="x:99x5x7")
-        general = cuda.ingot_emulated_loaded(0)  # for all shapes of the profile
-        while cuda.ingot_emulated_newest(0) <= general:
-            run(3)  # until one for this shape has come
-            assert time.monotonic() < deadline, "no kernel was fitted to the first shape"
-        fitted, loaded = cuda.ingot_emulated_newest(0), cuda.ingot_emulated_loaded(0)
-        nvrtc.ingot_emulated_hold(1)
-        while nvrtc.ingot_emulated_waiting() == 0:
-            run(64)
-            assert time.monotonic() < deadline, "nothing was compiled for the new shape"
-        for rows in (64, 65, 66):
-            run(rows)
-        assert cuda.ingot_emulated_loaded(0) == loaded
-        nvrtc.ingot_emulated_hold(0)
-        while cuda.ingot_emulated_newest(0) == fitted:
-            run(64)
-            assert time.monotonic() < deadline, "the fitted kernels were never launched"
+        for shapes in ([3], [64, 65, 66]):
+            while nvrtc.ingot_emulated_waiting() == 0:
+                for rows in shapes:
+                    run(rows)
+                assert time.monotonic() < deadline, "nothing was compiled for a new shape"
+            general = set()
+            for rows in shapes:
+                run(rows)
+                general.add(cuda.ingot_emulated_last(0))
+            nvrtc.ingot_emulated_hold(0)
+            while cuda.ingot_emulated_last(0) in general:
+                run(shapes[0])
+                assert time.monotonic() < deadline, "the fitted kernels were never launched"
+            nvrtc.ingot_emulated_hold(2)
+        nvrtc.ingot_emulated_hold(0)  # else the process does not end
     """.replace("\n    ", "\n"))
 
 

@@ -306,7 +306,8 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** p
         const auto* function = reinterpret_cast<const Function*>(f);
         auto it = std::find_if(d.loaded.begin(), d.loaded.end(),
                                [&](const auto& l) { return l.get() == function; });
-        d.newest = std::max<int64_t>(d.newest, it - d.loaded.begin() + 1);
+        d.last = it - d.loaded.begin() + 1;
+        d.newest = std::max(d.newest, d.last);
         LaunchShape shape;
         std::copy(std::begin(c->grid), std::end(c->grid), shape.grid.begin());
         shape.block = c->block[0];

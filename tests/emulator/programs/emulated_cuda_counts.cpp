@@ -31,10 +31,15 @@ EXPORT int64_t ingot_emulated_calls(int i, bool urgent) {
     std::scoped_lock lock(mutex());
     return device(i).calls[urgent ? 1 : 0];
 }
-/// The last kernel, in the order of their loading, that has been launched; and how many are loaded.
+/// Of the kernels that have been launched, the one that was loaded last; and how many are loaded.
 EXPORT int64_t ingot_emulated_newest(int i) {
     std::scoped_lock lock(mutex());
     return device(i).newest;
+}
+/// The kernel that was launched last, by the order of their loading.
+EXPORT int64_t ingot_emulated_last(int i) {
+    std::scoped_lock lock(mutex());
+    return device(i).last;
 }
 EXPORT int64_t ingot_emulated_loaded(int i) {
     std::scoped_lock lock(mutex());

@@ -32,6 +32,7 @@ struct Device {
     int64_t streams = 0;   // made so far
     int64_t locking = 0;   // calls that lock or unlock pages of the host
     int64_t newest = 0;    // of the loaded functions that were launched, counted from 1
+    int64_t last = 0;      // the one that was launched last
     std::map<std::string, int64_t> counted; // calls, by the function's name
     std::map<CUevent, CUstream> recorded;   // where each event was recorded last
     int64_t hops = 0;                       // waits of a stream for an event of another

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A libnvrtc.so.13 that compiles for the GPUs of emulated_cuda.cpp. ingot_emulated_hold() stops
-// compilations that begin from then on, until it is told to let them go.
+// compilations that begin from then on: 1 all, 2 those of kernels that are fitted to a shape; 0
+// lets them go.
 #include "base/error.h"
 #include "emulator/compile.h"
 #include "emulator/kept.h"
@@ -29,7 +30,7 @@ struct Program {
 struct Gate {
     std::mutex mutex;
     std::condition_variable changed;
-    bool held = false;
+    int held = 0;
     int waiting = 0;
     int done = 0;
     int niceness = 0;
@@ -43,11 +44,17 @@ Program& of(void* p) {
     return *static_cast<Program*>(p);
 }
 
+/// Integer arguments of a kernel that is fitted to a shape are literals, beside parameters that
+/// nothing reads (cuda::specialised_text).
+bool is_fitted(const Program& p) {
+    return p.text.find("_argument") != std::string::npos;
+}
+
 } // namespace
 
 EXPORT void ingot_emulated_hold(int held) {
     std::scoped_lock lock(gate().mutex);
-    gate().held = held != 0;
+    gate().held = held;
     gate().changed.notify_all();
 }
 /// Compilations that wait, and those that have ended.
@@ -100,7 +107,9 @@ EXPORT int nvrtcCompileProgram(void* p, int, const char* const*) {
         std::unique_lock lock(gate().mutex);
         gate().niceness = getpriority(PRIO_PROCESS, 0); // of this thread
         ++gate().waiting;
-        gate().changed.wait(lock, [] { return !gate().held; });
+        bool fitted = is_fitted(of(p));
+        gate().changed.wait(lock,
+                            [fitted] { return gate().held == 0 || (gate().held == 2 && !fitted); });
         --gate().waiting;
     }
     try {
