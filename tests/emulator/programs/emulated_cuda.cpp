@@ -12,7 +12,13 @@
 #include <cstring>
 #include <iterator>
 
-// None of these is ever destroyed: other libraries call at the end of threads and of the process.
+using namespace ingot;       // NOLINT(google-build-using-namespace): a program of its own
+using namespace ingot::cuda; // NOLINT(google-build-using-namespace)
+using namespace ingot::emulated_driver; // NOLINT(google-build-using-namespace)
+
+namespace ingot::emulated_driver {
+
+// Neither is ever destroyed: other libraries call at the end of threads and of the process.
 
 std::recursive_mutex& mutex() {
     static auto* m = new std::recursive_mutex;
@@ -23,6 +29,8 @@ Device& device(int i) {
     static auto* all = new Device[device_count];
     return all[i];
 }
+
+} // namespace ingot::emulated_driver
 
 namespace {
 

@@ -3,6 +3,9 @@
 // calls and memory. Thread safe.
 #include "emulator/programs/emulated_device.h"
 
+using namespace ingot::emulated_driver; // NOLINT(google-build-using-namespace): a program of its
+                                        // own
+
 /// Each later call on the GPU returns this error (700: an illegal address); 0 lets it work again.
 EXPORT void ingot_emulated_lose(int i, int error) {
     std::scoped_lock lock(mutex());
@@ -31,7 +34,8 @@ EXPORT int64_t ingot_emulated_calls(int i, bool urgent) {
     std::scoped_lock lock(mutex());
     return device(i).calls[urgent ? 1 : 0];
 }
-/// Of the kernels that have been launched, the one that was loaded last; and how many are loaded.
+/// The launched kernel that was loaded last, by the order of loading from 1; and how many are
+/// loaded.
 EXPORT int64_t ingot_emulated_newest(int i) {
     std::scoped_lock lock(mutex());
     return device(i).newest;
