@@ -165,7 +165,7 @@ TEST(DepthwiseProduct, TakesWhatFits) {
     other.first = {.x = "f16[1,24,9,9]", .w = "f16[24,1,5,5]", .groups = 24};
     EXPECT_TRUE(refuses(other, "a large window"));
     other.first = {.x = "f16[8,24,40,40]", .w = "f16[24,1,3,3]", .groups = 24};
-    EXPECT_TRUE(refuses(other, "many elements between the convolutions"));
+    EXPECT_TRUE(refuses(other, "many elements before the pointwise convolution"));
     other.first = {.x = "f16[n,24,40,40]", .w = "f16[24,1,3,3]", .groups = 24};
     EXPECT_EQ(refusal(pair_graph(other), "depthwise_product"), std::nullopt);
 }

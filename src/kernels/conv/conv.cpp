@@ -6,7 +6,7 @@
 #include "kernels/contraction/simt.h"
 #include "kernels/conv/algorithms.h"
 #include "kernels/conv/conv_halo.h"
-#include "kernels/conv/depthwise_product.h"
+#include "kernels/conv/row_families.h"
 #include "kernels/gemm/gemm.h"
 #include "ops/ops.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A depthwise convolution and the pointwise one that reads it, in one launch: a family of its own.
+// The families of mapped_rows.h: a pointwise convolution behind a depthwise one, and behind a map
+// of channels, in one launch.
 #pragma once
 
 #include "kernels/family.h"
