@@ -317,6 +317,13 @@ const Family rows[] = {{.name = "conv",
                         .tactics = depthwise_product_tactics,
                         .emit = emit_depthwise_product,
                         .strided_results = true,
+                        .takes_groups = true},
+                       {.name = "mapped_conv",
+                        .refuse = refuse_mapped_conv,
+                        .layout = mapped_conv_layout,
+                        .tactics = mapped_conv_tactics,
+                        .emit = emit_mapped_conv,
+                        .strided_results = true,
                         .takes_groups = true}};
 
 } // namespace

@@ -12,4 +12,9 @@ void depthwise_product_layout(LayoutArgs& args);
 std::vector<Tactic> depthwise_product_tactics(const Problem& p);
 Emitted emit_depthwise_product(const Problem& p, const Tactic& t);
 
+std::optional<std::string> refuse_mapped_conv(const Group& group);
+void mapped_conv_layout(LayoutArgs& args);
+std::vector<Tactic> mapped_conv_tactics(const Problem& p);
+Emitted emit_mapped_conv(const Problem& p, const Tactic& t);
+
 } // namespace ingot::kernels
