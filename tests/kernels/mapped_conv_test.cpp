@@ -39,6 +39,7 @@ public:
         return std::move(g_);
     }
     Graph& g() { return g_; }
+    Value layer(Value x) { return convolution(map(x)); }
 
 private:
     Value by_channel(DType t, const Dim& channels, unsigned seed) {
@@ -230,6 +231,53 @@ TEST(MappedConv, TakesWhatFits) {
     EXPECT_TRUE(refuses({.stride = 2}, "no pointwise convolution of few results behind"));
     EXPECT_TRUE(refuses({.by_position = true}, "an operand of the map differs by position"));
     EXPECT_TRUE(refuses({.mapped = DType::F32}, "no operand of the map's type"));
+}
+
+/// Through the backend, from a part of a larger tensor: both become one launch where nothing else
+/// reads the map.
+TEST(MappedConv, OneLaunchInTheBackend) {
+    for (bool read_again : {false, true}) {
+        MappedCase c{.residual = true, .constants = true};
+        Maker m(c);
+        Graph& g = m.g();
+        Value parts[] = {g.add_input("a", parse_type("f16[1,16,9,9]")),
+                         g.add_input("b", parse_type("f16[1,8,9,9]"))};
+        Graph whole = m.graph(ops::concat(g, parts, 1));
+        if (read_again) {
+            const Node* map = nullptr;
+            for (const Node& n : whole.nodes()) {
+                map = map == nullptr && n.is(map_def) ? &n : map;
+            }
+            whole.add_output("middle", map->outputs[0]);
+        }
+        for (bool invariant : {false, true}) {
+            BackendRun run =
+                expect_backend(whole, {.tolerance = 6e-3, .batch_invariant = invariant});
+            EXPECT_EQ(std::count(run.kernels.begin(), run.kernels.end(), "mapped_conv"),
+                      read_again ? 0 : 1);
+            // The fastest tile, and the fastest of those with two sums.
+            const char* tile = invariant ? "mapped_conv_32x64" : "mapped_conv_8x16";
+            EXPECT_EQ(join(run.implementations, " ").find(tile) != std::string::npos, !read_again)
+                << join(run.implementations, " ");
+        }
+    }
+}
+
+/// Two layers of which each adds its results to the channels: the first one reads 80 of the 120
+/// channels of a pixel, where they lie.
+TEST(MappedConv, ReadsAPartOfALongerConcatenation) {
+    MappedCase c{.results = 40, .constants = true};
+    Maker m(c);
+    Value x = m.layer(m.g().add_input("x", parse_type("f16[2,24,6,7]")));
+    Value parts[] = {m.layer(x), m.layer(x), {}};
+    Value both = ops::concat(m.g(), std::span(parts).first(2), 1);
+    parts[2] = m.layer(both);
+    Value whole = ops::concat(m.g(), parts, 1);
+    BackendRun run = expect_backend(m.graph(whole), {.tolerance = 6e-3});
+    EXPECT_EQ(std::count(run.kernels.begin(), run.kernels.end(), "mapped_conv"), 5);
+    // The input and the result are row major.
+    EXPECT_LE(std::count(run.kernels.begin(), run.kernels.end(), "copy"), 2)
+        << join(run.kernels, " ");
 }
 
 } // namespace
