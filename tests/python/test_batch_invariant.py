@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """--batchInvariant: a row's results have the same bits alone and beside others, whatever command runs the engine."""
+import json
+
 import numpy as np
 import pytest
 from onnx import helper, numpy_helper
@@ -50,3 +52,15 @@ def test_an_engine_obeys_what_it_was_built_for(model):
     assert "batch_invariant" not in ingot.call("inspect", path)
     _, text = fails("run", path, "--batchInvariant")
     assert (f"--batchInvariant: {path} is an engine, which obeys what it was built for; give the option to the build") in text
+
+
+@pytest.mark.parametrize("option", ["--batchInvariant", "--noTF32"])
+def test_the_kernels_for_a_gpu_are_those_of_invariant_runs(model, option):
+    """One row takes the product that many rows take, and another where the build did not ask for that."""
+    engine = model.parent / "k.engine"
+    ingot.call("build", model, "-o", engine, option, "--minShapes=x:1x700", "--optShapes=x:8x700", "--maxShapes=x:512x700")
+    one, many = ({kernel["entry"] for kernel in json.loads(ingot.call(
+        "inspect", engine, "--kernels", "--for=90", "--noCompile", "--json", f"--shapes=x:{rows}x700"))["kernels"]
+        if kernel["entry"].startswith("gem")} for rows in (1, 512))
+    assert len(one) == len(many) == 1
+    assert (one == many) == (option == "--batchInvariant"), (one, many)

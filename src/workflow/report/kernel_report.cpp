@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/trace.h"
+#include "engine/properties.h"
 #include "engine/storage.h"
 #include "plan/run_settings.h"
 #include "run/execution.h"
@@ -155,7 +156,7 @@ void report_ahead(KernelReport& r, const Engine& engine, const ReportRequest& q,
     r.figures = device_figures(q.capability, options);
     r.device = r.figures->name;
     Storage storage(engine.graph_ref(), engine.formats());
-    CompileOptions all = options;
+    CompileOptions all = with_properties(options, engine);
     all.profiles = storage.profiles(engine.profiles());
     all.kernels = engine.kernels();
     add_layers(r,
