@@ -70,6 +70,13 @@ const Node* product_of(const View& v, Term t) {
     return fits ? n : nullptr;
 }
 
+/// Whether axis 1 of the operand is axis 1 of the map that computes `of`: a value of lower rank
+/// meets the last axes.
+bool is_aligned(const View& v, Term of, Term operand) {
+    auto rank = [&v](Term t) { return v.graph().type(t.value).rank(); };
+    return v.number(operand).has_value() || rank(of) == rank(operand);
+}
+
 /// Whether `b` has one number per channel of a product's result.
 bool is_bias(const Graph& g, Value b, const Type& result) {
     const Type& t = g.type(b);
@@ -111,7 +118,8 @@ private:
             return std::nullopt;
         }
         for (int k : {0, 1}) {
-            const Node* n = product_of(v_, v_.arg(t, k));
+            const Node* n =
+                is_aligned(v_, t, v_.arg(t, k)) ? product_of(v_, v_.arg(t, k)) : nullptr;
             auto b = v_.leaf(v_.arg(t, 1 - k));
             if (n != nullptr && b && is_bias(v_.graph(), *b, v_.graph().type(n->outputs[0]))) {
                 return Sum{n, b};
@@ -140,10 +148,15 @@ private:
         if (k != ExprKind::Arith && k != ExprKind::Float) {
             return -1;
         }
-        int a = instruction(v_.arg(t, 0));
-        int b = arity(op) == 2 && a >= 0 ? instruction(v_.arg(t, 1)) : -1;
+        int a = operand(t, 0);
+        int b = arity(op) == 2 && a >= 0 ? operand(t, 1) : -1;
         bool known = a >= 0 && (b >= 0) == (arity(op) == 2);
         return known ? function_.op(op, a, b) : -1;
+    }
+
+    int operand(Term t, int k) {
+        Term a = v_.arg(t, k);
+        return is_aligned(v_, t, a) ? instruction(a) : -1;
     }
 
     const View& v_;
@@ -236,10 +249,25 @@ Value bias(Graph& g, const Layer& l, Value w) {
     return ops::constant(g, Tensor::zeros(t.dtype, {t.dims[0].value()}));
 }
 
-std::optional<Values> raised(Site& s, const View& v, Term x, Term scale) {
+/// Whether the layers take x's channels and give as many.
+bool fits(const Graph& g, const Layer& act, const Layer& gate, const Dim& channels) {
+    auto sizes = [&g](const Node& product) { // results and operands
+        const Dims& w = g.type(product.inputs[1]).dims;
+        size_t depth =
+            product.is(dot_def) ? static_cast<size_t>(product.as<Dot>().b_contract[0]) : 1;
+        return std::pair(w[1 - depth], w[depth]);
+    };
+    auto [middle, first] = sizes(act.product());
+    auto [last, inner] = sizes(gate.product());
+    return first == channels && inner == middle && last == channels;
+}
+
+std::optional<Values> raised(Site& s, const View& v, Term root, int k) {
+    Term x = v.arg(root, k);
+    Term scale = v.arg(root, 1 - k);
     auto value = v.value(x);
     Type out = s.result();
-    if (!value || s.g().type(*value) != out || out.rank() < 3) {
+    if (!value || s.g().type(*value) != out || out.rank() < 3 || !is_aligned(v, root, scale)) {
         return std::nullopt;
     }
     Layer gate(v, scale);
@@ -247,12 +275,13 @@ std::optional<Values> raised(Site& s, const View& v, Term x, Term scale) {
         return std::nullopt;
     }
     Layer act(v, gate.input());
-    if (!act.matches() || act.dtype() != out.dtype || gate.dtype() != out.dtype) {
+    if (!act.matches() || act.dtype() != out.dtype || gate.dtype() != out.dtype ||
+        !fits(s.g(), act, gate, out.dims[1])) {
         return std::nullopt;
     }
     auto from = means_of(v, act.input());
-    const Node* root = s.g().producer(s.copied()[0]);
-    if (!from || !v.same(v.term(*from), x) || !is_apart(s, *value, *root)) {
+    const Node* product = s.g().producer(s.copied()[0]);
+    if (!from || !v.same(v.term(*from), x) || !is_apart(s, *value, *product)) {
         return std::nullopt;
     }
     ops::SqueezeExcite a{act.function(), gate.function()};
@@ -274,7 +303,7 @@ std::optional<Values> raise(Site& s) {
         return std::nullopt;
     }
     for (int k : {0, 1}) {
-        if (auto by = raised(s, v, v.arg(root, k), v.arg(root, 1 - k))) {
+        if (auto by = raised(s, v, root, k)) {
             return by;
         }
     }
