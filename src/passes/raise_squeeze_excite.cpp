@@ -280,8 +280,8 @@ std::optional<Values> raised(Site& s, const View& v, Term root, int k) {
         return std::nullopt;
     }
     auto from = means_of(v, act.input());
-    const Node* product = s.g().producer(s.copied()[0]);
-    if (!from || !v.same(v.term(*from), x) || !is_apart(s, *value, *product)) {
+    const Node* result = s.g().producer(s.copied()[0]);
+    if (!from || !v.same(v.term(*from), x) || !is_apart(s, *value, *result)) {
         return std::nullopt;
     }
     ops::SqueezeExcite a{act.function(), gate.function()};

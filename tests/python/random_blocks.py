@@ -5,7 +5,7 @@ values that meet there, and indices, integers and codes come from exact values."
 import numpy as np
 from onnx import TensorProto, helper
 
-from random_builder import BOOL, FLOAT, GRID, INT64, LAST, require
+from random_builder import BOOL, FLOAT, GRID, INT64, require
 from random_layers import gated
 
 FUNCTIONS = ("Relu", "Sigmoid", "Tanh", "LeakyRelu", "Elu", "HardSigmoid", "Softplus", "Selu", "Abs", "Neg", "Erf", "Celu",

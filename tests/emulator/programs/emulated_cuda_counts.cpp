@@ -3,8 +3,16 @@
 // calls and memory. Thread safe.
 #include "emulator/programs/emulated_device.h"
 
-using namespace ingot::emulated_driver; // NOLINT(google-build-using-namespace): a program of its
-                                        // own
+using namespace ingot::emulated_driver; // NOLINT(google-build-using-namespace)
+
+namespace {
+
+int64_t read(int i, int64_t Device::*counter) {
+    std::scoped_lock lock(mutex());
+    return device(i).*counter;
+}
+
+} // namespace
 
 /// Each later call on the GPU returns this error (700: an illegal address); 0 lets it work again.
 EXPORT void ingot_emulated_lose(int i, int error) {
@@ -13,17 +21,14 @@ EXPORT void ingot_emulated_lose(int i, int error) {
 }
 /// Calls that a lost GPU has refused.
 EXPORT int64_t ingot_emulated_refused(int i) {
-    std::scoped_lock lock(mutex());
-    return device(i).calls_after;
+    return read(i, &Device::calls_after);
 }
 /// Executable graphs that live, launches of such, and launches of kernels.
 EXPORT int64_t ingot_emulated_graphs(int i) {
-    std::scoped_lock lock(mutex());
-    return device(i).graphs;
+    return read(i, &Device::graphs);
 }
 EXPORT int64_t ingot_emulated_replays(int i) {
-    std::scoped_lock lock(mutex());
-    return device(i).replays;
+    return read(i, &Device::replays);
 }
 EXPORT int64_t ingot_emulated_launches(int i) {
     std::scoped_lock lock(mutex());
@@ -34,37 +39,32 @@ EXPORT int64_t ingot_emulated_calls(int i, bool urgent) {
     std::scoped_lock lock(mutex());
     return device(i).calls[urgent ? 1 : 0];
 }
-/// The launched kernel that was loaded last, by the order of loading from 1; and how many are
-/// loaded.
-EXPORT int64_t ingot_emulated_newest(int i) {
-    std::scoped_lock lock(mutex());
-    return device(i).newest;
-}
-/// The kernel that was launched last, by the order of their loading.
-EXPORT int64_t ingot_emulated_last(int i) {
-    std::scoped_lock lock(mutex());
-    return device(i).last;
-}
+/// Kernels that are loaded.
 EXPORT int64_t ingot_emulated_loaded(int i) {
     std::scoped_lock lock(mutex());
     return static_cast<int64_t>(device(i).loaded.size());
 }
+/// The number, from 1 in the order of loading, of the launched kernel that was loaded last, and of
+/// the kernel that was launched last.
+EXPORT int64_t ingot_emulated_newest(int i) {
+    return read(i, &Device::newest);
+}
+EXPORT int64_t ingot_emulated_last(int i) {
+    return read(i, &Device::last);
+}
 
 /// Bytes of device memory in use.
 EXPORT int64_t ingot_emulated_used(int i) {
-    std::scoped_lock lock(mutex());
-    return device(i).used;
+    return read(i, &Device::used);
 }
 
 /// Calls of cuMemAlloc and cuMemFree, which wait for the work of others on a real GPU; and streams
 /// that were made.
 EXPORT int64_t ingot_emulated_stopping(int i) {
-    std::scoped_lock lock(mutex());
-    return device(i).stopping;
+    return read(i, &Device::stopping);
 }
 EXPORT int64_t ingot_emulated_streams(int i) {
-    std::scoped_lock lock(mutex());
-    return device(i).streams;
+    return read(i, &Device::streams);
 }
 
 /// Calls of a function so far, such as "cuEventRecord", of those that ask the GPU for something;
@@ -79,11 +79,9 @@ EXPORT int64_t ingot_emulated_counted(int i, const char* call) {
 }
 /// Waits of streams for events that were recorded on others.
 EXPORT int64_t ingot_emulated_hops(int i) {
-    std::scoped_lock lock(mutex());
-    return device(i).hops;
+    return read(i, &Device::hops);
 }
-
+/// Calls that lock pages of the host or unlock them.
 EXPORT int64_t ingot_emulated_locking(int i) {
-    std::scoped_lock lock(mutex());
-    return device(i).locking;
+    return read(i, &Device::locking);
 }
