@@ -190,16 +190,57 @@ TEST(ExprText, QuantisesAtFullRate) {
         g.add_output("y", ops::map(g, e, r.to, std::span(&in, 1)));
         expect_exact(g, {x}, 0);
         std::vector<std::string> names = {"x"};
-        std::string text = kernels::expr_text(e, names, "v", false).statements;
+        std::string text = kernels::expr_text(e, names).statements;
         EXPECT_EQ(text.find("ingot_rint") == std::string::npos, r.at_full_rate) << text;
+        kernels::ExprText called = kernels::expr_text(e, names, "v", kernels::Functions::Precise);
+        EXPECT_EQ(called.rounding, r.at_full_rate);
+        EXPECT_EQ(called.statements.find(str("round_to_", r.to)) != std::string::npos,
+                  r.at_full_rate)
+            << called.statements;
+        EXPECT_EQ(kernels::ends_by_rounding(e), r.at_full_rate);
     }
     // The rounding has another reader.
     Expr e = quantise(DType::I8, -128, 127);
     e.op(ExprOp::Add, e.cast(1, DType::F32),
          e.cast(static_cast<int>(e.code.size()) - 1, DType::F32));
     std::vector<std::string> names = {"x"};
-    EXPECT_NE(kernels::expr_text(e, names, "v", false).statements.find("ingot_rint"),
-              std::string::npos);
+    EXPECT_NE(kernels::expr_text(e, names).statements.find("ingot_rint"), std::string::npos);
+}
+
+// x as f16, times `factor` as f32, quantised to I8.
+Expr through_f16(bool reads_beside, ExprOp last) {
+    Expr e;
+    int x = e.in(0, DType::F32);
+    int y = e.op(ExprOp::Mul, e.cast(x, DType::F16), e.in(1, DType::F32));
+    y = reads_beside ? e.op(ExprOp::Sub, y, x) : y;
+    y = last == ExprOp::In ? y : e.op(last, y);
+    int bounded = e.op(ExprOp::Max, e.op(ExprOp::Round, y), e.constant(DType::F32, -128));
+    e.cast(e.op(ExprOp::Min, bounded, e.constant(DType::F32, 127)), DType::I8);
+    return e;
+}
+
+TEST(ExprText, RoundsToFewBitsOnce) {
+    std::vector<std::string> names = {"x", "factor"};
+    auto rounds = [&](const Expr& e) {
+        std::string text =
+            kernels::expr_text(e, names, "v", kernels::Functions::Precise).statements;
+        return text.find("ingot_f16(") != std::string::npos;
+    };
+    EXPECT_FALSE(rounds(through_f16(false, ExprOp::In)));
+    EXPECT_FALSE(rounds(through_f16(false, ExprOp::Abs)));
+    EXPECT_TRUE(rounds(through_f16(true, ExprOp::In))); // x less x as f16 is no rounding of 0
+    EXPECT_TRUE(rounds(through_f16(false, ExprOp::Floor)));
+    Expr single;
+    single.op(ExprOp::Mul, single.cast(single.in(0, DType::F32), DType::F16),
+              single.in(1, DType::F32));
+    EXPECT_TRUE(rounds(single)); // the result has 32 bits
+    EXPECT_FALSE(kernels::ends_by_rounding(single));
+    single.cast(static_cast<int>(single.code.size()) - 1, DType::F16);
+    EXPECT_TRUE(kernels::ends_by_rounding(single));
+    kernels::ExprText left = kernels::expr_text(single, names, "v", kernels::Functions::Fast,
+                                                kernels::Ending::Unrounded);
+    EXPECT_EQ(left.statements.find("ingot_f16("), std::string::npos) << left.statements;
+    EXPECT_FALSE(left.rounding); // pack_f16 is everywhere
 }
 
 TEST(ExprText, BytesAreFloatsByAnAddition) {
@@ -217,7 +258,7 @@ TEST(ExprText, BytesAreFloatsByAnAddition) {
             g.add_output("y", ops::map(g, e, DType::F32, std::span(&in, 1)));
             expect_exact(g, {x}, 0);
             std::vector<std::string> names = {"x"};
-            std::string text = kernels::expr_text(e, names, "v", false).statements;
+            std::string text = kernels::expr_text(e, names).statements;
             EXPECT_NE(text.find("__uint_as_float"), std::string::npos) << text;
         }
     }
@@ -264,7 +305,9 @@ Expr gelu_expr(double half, double part, bool swapped) {
 
 std::string fast_statements(const Expr& e, bool fast = true) {
     std::vector<std::string> in = {"a"};
-    return kernels::expr_text(e, in, "v", fast).statements;
+    return kernels::expr_text(e, in, "v",
+                              fast ? kernels::Functions::Fast : kernels::Functions::Precise)
+        .statements;
 }
 
 TEST(ExprText, GeluForNarrowResultsIsOneCall) {

@@ -49,7 +49,7 @@ std::optional<Quantised> quantised_at(const Expr& e, size_t n, const std::vector
     }
     double lowest = c.to == DType::I8 ? -128 : 0;
     Quantised q = {
-        at(e, below->x).args[0], below->bound, above->bound, {c.args[0], above->x, below->x}};
+        at(e, below->x).args[0], below->bound, above->bound, c.to, {c.args[0], above->x, below->x}};
     for (int i : q.inside) {
         if (uses[static_cast<size_t>(i)] != 1) {
             return std::nullopt;
@@ -59,7 +59,20 @@ std::optional<Quantised> quantised_at(const Expr& e, size_t n, const std::vector
     return fits ? std::optional(q) : std::nullopt;
 }
 
+std::string bounded_text(const Quantised& q, const std::string& x) {
+    double lowest = q.to == DType::I8 ? -128 : 0;
+    auto bound = [](std::string_view function, const std::string& of, double at) {
+        return str(function, "(", of, ", ", literal(DType::F32, std::bit_cast<int64_t>(at)), ")");
+    };
+    std::string above = q.low > lowest ? bound("bound_below", x, q.low) : x;
+    return q.high < lowest + 255 ? bound("bound_above", above, q.high) : above;
+}
+
 std::string quantised_text(const Quantised& q, const std::string& x) {
+    return str(q.to == DType::I8 ? "round_to_i8(" : "round_to_u8(", bounded_text(q, x), ")");
+}
+
+std::string inline_quantised_text(const Quantised& q, const std::string& x) {
     // 1.5 * 2^23 + x: the low byte is that of x, rounded to even, below 0 too.
     return str("(", x, " != ", x, " ? 0u : __float_as_uint(fminf(fmaxf(", x, ", ",
                literal(DType::F32, std::bit_cast<int64_t>(q.low)), "), ",

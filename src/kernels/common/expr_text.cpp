@@ -259,17 +259,48 @@ std::optional<Gelu> gelu_at(const Expr& e, size_t n, const std::vector<int>& use
     return std::nullopt;
 }
 
+/// Casts of floats to 16 bits between the operations of an expression whose result is rounded to as
+/// few bits, or fewer: what maps hand to each other when they are apart. Casts whose operand is
+/// read beside them stay.
+std::vector<bool> unrounded_casts(const Expr& e, const std::vector<int>& uses, Ending ending) {
+    std::vector<bool> out(e.code.size());
+    bool ends = ends_by_rounding(e);
+    if (!ends && ending == Ending::Rounded) {
+        return out;
+    }
+    size_t last = e.code.size() - 1;
+    std::optional<Quantised> q = quantised_at(e, last, uses);
+    size_t end = q      ? static_cast<size_t>(q->x)
+                 : ends ? static_cast<size_t>(e.code[last].args[0])
+                        : last;
+    Expr before{{e.code.begin(), e.code.begin() + static_cast<ptrdiff_t>(end) + 1}};
+    if (!is_smooth(before)) {
+        return out;
+    }
+    for (size_t n = 0; n < before.code.size(); ++n) {
+        const ExprInstr& c = e.code[n];
+        auto from = static_cast<size_t>(c.args[0]);
+        out[n] = c.op == ExprOp::Cast && narrow_result(c.to) && uses[from] == 1 &&
+                 compute_c_type(e.code[from].type) == "float";
+    }
+    return out;
+}
+
 /// By instruction: what one text computes together with others, and what has no statement then.
 struct Fused {
     std::vector<std::optional<Gelu>> gelu; // by fast_gelu
     std::vector<std::optional<Quantised>> quantised;
     std::vector<bool> skipped;
+    std::vector<bool> unrounded; // unrounded_casts
+    bool rounds_to_byte = false; // at its end
 };
-Fused fused(const Expr& e, bool fast) {
+Fused fused(const Expr& e, bool fast, Ending ending) {
     size_t count = e.code.size();
-    Fused f = {std::vector<std::optional<Gelu>>(count),
-               std::vector<std::optional<Quantised>>(count), std::vector<bool>(count, false)};
     std::vector<int> uses = uses_of(e);
+    Fused f = {std::vector<std::optional<Gelu>>(count),
+               std::vector<std::optional<Quantised>>(count), std::vector<bool>(count, false),
+               unrounded_casts(e, uses, ending),
+               ends_by_rounding(e) && !narrow_result(e.code.back().to)};
     if (fast) {
         f.skipped = only_plus_one(e, uses);
     }
@@ -292,7 +323,7 @@ Fused fused(const Expr& e, bool fast) {
 }
 
 constexpr int gelu_instructions = 10, erf_plus_1_instructions = 12, tanh_plus_1_instructions = 5;
-constexpr int quantised_instructions = 6;
+constexpr int rounding_instructions = 1;
 constexpr int function_instructions = 30; // of one that is not listed
 
 /// About the instructions of an operation on the device; `quick`: by fast_math.cuh.
@@ -340,9 +371,11 @@ int fused_plus_one(const Expr& e, size_t n, const Fused& with, bool fast) {
 struct Statement {
     std::string text;
     bool fast_math = false;
+    bool rounding = false;
 };
 Statement statement_of(const Expr& e, size_t n, std::span<const std::string> at, const Fused& with,
-                       bool fast) {
+                       Functions functions) {
+    bool fast = functions == Functions::Fast;
     const ExprInstr& c = e.code[n];
     auto arg = [&](size_t k) -> const std::string& { return at[static_cast<size_t>(c.args[k])]; };
     if (with.gelu[n]) {
@@ -354,8 +387,10 @@ Statement statement_of(const Expr& e, size_t n, std::span<const std::string> at,
                     at[static_cast<size_t>(f.args[0])], ")"),
                 true};
     }
-    if (with.quantised[n]) {
-        return {quantised_text(*with.quantised[n], at[static_cast<size_t>(with.quantised[n]->x)])};
+    if (const std::optional<Quantised>& q = with.quantised[n]) {
+        const std::string& x = at[static_cast<size_t>(q->x)];
+        return functions == Functions::Few ? Statement{inline_quantised_text(*q, x)}
+                                           : Statement{quantised_text(*q, x), false, true};
     }
     DType from = e.code[static_cast<size_t>(c.args[0])].type;
     if (c.op == ExprOp::Cast) {
@@ -372,6 +407,12 @@ Statement statement_of(const Expr& e, size_t n, std::span<const std::string> at,
         if (!power.empty()) {
             return {power};
         }
+    }
+    if ((c.op == ExprOp::Max || c.op == ExprOp::Min) && with.rounds_to_byte &&
+        compute_c_type(c.type) == "float" && functions != Functions::Few) {
+        return {
+            str(c.op == ExprOp::Max ? "bound_below(" : "bound_above(", arg(0), ", ", arg(1), ")"),
+            false, true};
     }
     bool quick = is_quick(c, fast);
     return {substituted(quick ? fast_text(c.op) : device_text(c.op),
@@ -405,19 +446,36 @@ std::string literal(DType type, int64_t imm) {
                               : str("(", compute_c_type(type), ")(", imm, ")");
 }
 
-std::string_view fast_math_file(const ExprText& t) {
-    return t.fast_math ? device_file("fast_math") : "";
+std::string device_files(const ExprText& t, std::string_view others) {
+    std::string out;
+    for (auto [called, name] : {std::pair(t.fast_math, "fast_math"), {t.rounding, "rounding"}}) {
+        if (called && others.find(device_file(name)) == std::string_view::npos) {
+            out += device_file(name);
+        }
+    }
+    return out;
 }
 
 bool narrow_result(DType stored) {
     return stored == DType::F16 || stored == DType::BF16;
 }
 
+bool ends_by_rounding(const Expr& e) {
+    const ExprInstr& last = e.code.back();
+    bool narrows = last.op == ExprOp::Cast &&
+                   (narrow_result(last.to) || (last.to == DType::F8E4M3 && last.imm != 0)) &&
+                   compute_c_type(e.code[static_cast<size_t>(last.args[0])].type) == "float";
+    return narrows || quantised_at(e, e.code.size() - 1, uses_of(e));
+}
+
 ExprText expr_text(const Expr& e, std::span<const std::string> inputs, std::string_view prefix,
-                   bool fast) {
+                   Functions functions, Ending ending) {
+    bool fast = functions == Functions::Fast;
     ExprText out;
     std::vector<std::string> at(e.code.size());
-    Fused with = fused(e, fast);
+    Fused with = fused(e, fast, ending);
+    bool leaves = ending == Ending::Unrounded && ends_by_rounding(e);
+    size_t last = leaves ? e.code.size() - 1 : e.code.size();
     for (size_t n = 0; n < e.code.size(); ++n) {
         const ExprInstr& c = e.code[n];
         if (c.op == ExprOp::In) {
@@ -433,8 +491,20 @@ ExprText expr_text(const Expr& e, std::span<const std::string> inputs, std::stri
         if (with.skipped[n]) {
             continue;
         }
-        Statement made = statement_of(e, n, at, with, fast);
+        if (with.unrounded[n]) {
+            at[n] = at[static_cast<size_t>(c.args[0])];
+            continue;
+        }
+        if (n == last) {
+            const std::optional<Quantised>& q = with.quantised[n];
+            const std::string& x = at[static_cast<size_t>(q ? q->x : c.args[0])];
+            at[n] = q ? bounded_text(*q, x) : x;
+            out.rounding = with.rounds_to_byte; // its functions pack
+            continue;
+        }
+        Statement made = statement_of(e, n, at, with, functions);
         out.fast_math = out.fast_math || made.fast_math;
+        out.rounding = out.rounding || made.rounding;
         at[n] = str(prefix, n);
         append(out.statements, str(compute_c_type(c.type), " ", at[n], " = (",
                                    compute_c_type(c.type), ")(", made.text, ");\n"));
@@ -445,16 +515,20 @@ ExprText expr_text(const Expr& e, std::span<const std::string> inputs, std::stri
 
 int instructions_of(const Expr& e, bool fast) {
     int all = 0;
-    Fused with = fused(e, fast);
+    Fused with = fused(e, fast, Ending::Rounded);
     for (size_t n = 0; n < e.code.size(); ++n) {
         const ExprInstr& c = e.code[n];
-        if (c.op == ExprOp::In || c.op == ExprOp::Const || with.skipped[n]) {
+        if (c.op == ExprOp::In || c.op == ExprOp::Const || with.skipped[n] || with.unrounded[n]) {
             continue;
         }
         if (with.gelu[n]) {
             all += gelu_instructions;
-        } else if (with.quantised[n]) {
-            all += quantised_instructions;
+        } else if ((c.op == ExprOp::Max || c.op == ExprOp::Min) && with.rounds_to_byte &&
+                   compute_c_type(c.type) == "float") {
+            ++all;
+        } else if (with.quantised[n] || (n + 1 == e.code.size() && c.to == DType::F8E4M3 &&
+                                         c.op == ExprOp::Cast && ends_by_rounding(e))) {
+            all += rounding_instructions;
         } else if (int function = fused_plus_one(e, n, with, fast); function >= 0) {
             bool erf = e.code[static_cast<size_t>(function)].op == ExprOp::Erf;
             all += erf ? erf_plus_1_instructions : tanh_plus_1_instructions;

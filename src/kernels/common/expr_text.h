@@ -18,18 +18,29 @@ std::string_view compute_c_type(DType stored);
 
 struct ExprText {
     std::string statements; // declare the variables of `result`
-    std::string result;     // an expression of e.type()
+    std::string result;     // an expression of e.type(), or of float before the rounding left out
     bool fast_math = false; // calls functions of fast_math.cuh
+    bool rounding = false;  // of rounding.cuh
 };
+/// Whether e's last instruction rounds a float to 16 or 8 bits, as do the functions pack_f16,
+/// pack_bf16, pack_i8, pack_u8 and pack_f8e4m3 of device text.
+bool ends_by_rounding(const Expr& e);
+/// Unrounded: the caller rounds the result to 16 or 8 bits, so that an instruction that
+/// ends_by_rounding has no text.
+enum class Ending { Rounded, Unrounded };
+/// The functions that text may call beside those of math.cuh, for which device_files has to come
+/// before it. Fast: exp, sigmoid, tanh and erf of f32 come from fast_math.cuh, which is precise
+/// enough for a narrow_result.
+enum class Functions { Few, Precise, Fast };
 /// `inputs`: one device expression per input of the map, in its compute type; evaluated at each
-/// use. Variables are named `prefix` and a number. `fast`: exp, sigmoid, tanh and erf of f32 come
-/// from fast_math.cuh, which is precise enough for a narrow_result.
+/// use. Variables are named `prefix` and a number.
 ExprText expr_text(const Expr& e, std::span<const std::string> inputs,
-                   std::string_view prefix = "v", bool fast = false);
-/// About the instructions on the device of that text.
+                   std::string_view prefix = "v", Functions functions = Functions::Few,
+                   Ending ending = Ending::Rounded);
+/// About the instructions on the device of that text, `fast` or precise.
 int instructions_of(const Expr& e, bool fast);
-/// The device file that the text needs before it: fast_math.cuh, or none.
-std::string_view fast_math_file(const ExprText& t);
+/// The device files that the text needs before it, but for those that are in `others`.
+std::string device_files(const ExprText& t, std::string_view others = {});
 /// f16 and bf16.
 bool narrow_result(DType stored);
 

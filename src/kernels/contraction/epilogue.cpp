@@ -209,15 +209,16 @@ Epilogue epilogue_of(const Problem& p) {
     f.sum_type = p.group.graph.type(sum).dtype;
     f.type = p.out[0].dtype;
     bool rounded = p.tf32 && p.group.graph.type(p.group.nodes[0].inputs[0]).dtype == DType::F32;
-    f.quick = narrow_result(f.type) || (rounded && f.type == DType::F32);
     if (has_halves(p.group)) {
         add_pair_map(f, p);
-        return f;
+    } else {
+        f.body.in(0, f.sum_type);
+        if (p.group.nodes.size() > 1) {
+            add_map(f, p, p.group.nodes[1], sum);
+        }
     }
-    f.body.in(0, f.sum_type);
-    if (p.group.nodes.size() > 1) {
-        add_map(f, p, p.group.nodes[1], sum);
-    }
+    f.quick =
+        narrow_result(f.type) || ends_by_rounding(f.body) || (rounded && f.type == DType::F32);
     return f;
 }
 
@@ -248,7 +249,8 @@ int value_instructions(const Epilogue& f) {
     return widened + instructions_of(f.body, f.quick);
 }
 
-std::string value_text(const Epilogue& f, bool wide) {
+std::string value_text(const Epilogue& f, Ending ending) {
+    bool wide = ending == Ending::Unrounded;
     bool two = f.sums == 2;
     std::string params = two ? ", ACC other" : "";
     std::vector<std::string> inputs = {"a"};
@@ -262,8 +264,9 @@ std::string value_text(const Epilogue& f, bool wide) {
     std::string_view type = compute_c_type(f.sum_type);
     std::string wrapped = is_float(f.sum_type) ? "" : str("(", c_type(f.sum_type), ")");
     std::string second = two ? str(type, " b = (", type, ")", wrapped, "other;\n") : "";
-    ExprText t = expr_text(f.body, inputs, "v", f.quick);
-    return str(fast_math_file(t), "DEVICE ", wide ? "float" : "OUT", " value_of(ACC sum", params,
+    ExprText t = expr_text(f.body, inputs, "v", f.quick ? Functions::Fast : Functions::Precise,
+                           narrow_result(f.type) ? Ending::Unrounded : ending);
+    return str(device_files(t), "DEVICE ", wide ? "float" : "OUT", " value_of(ACC sum", params,
                ") {\n", type, " a = (", type, ")", wrapped, "sum;\n", second, t.statements,
                "return ", wide ? "(float)(" : "narrow<OUT>(", t.result, ");\n}\n");
 }

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "ir/expr.h"
+#include "kernels/common/expr_text.h"
 #include "kernels/family.h"
 
 namespace ingot::kernels {
@@ -36,8 +37,9 @@ Epilogue epilogue_of(const Problem& p);
 /// Adds a missing addend. All operands are addends.
 void add_missing_addend(Epilogue& e);
 /// A part of the epilogue's text: OUT value_of(ACC sum, elements of the operands), after the file
-/// that it calls; `wide`: a float, not yet narrowed to a result of 16 bits.
-std::string value_text(const Epilogue& f, bool wide = false);
+/// that it calls. Where rounding is left out, for a result of 16 bits or a body that
+/// ends_by_rounding, it gives a float.
+std::string value_text(const Epilogue& f, Ending ending = Ending::Rounded);
 /// About the instructions of value_of, with those that widen its operands.
 int value_instructions(const Epilogue& f);
 

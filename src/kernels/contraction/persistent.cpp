@@ -124,10 +124,9 @@ std::string persistent_text(const Contraction& c, const PersistentEpilogue& s) {
     std::string_view params = two ? "ACC a, ACC c, ACC b, ACC d" : "ACC a, ACC b";
     std::string_view left = two ? "a, c" : "a";
     std::string_view right = two ? "b, d" : "b";
-    std::string_view pack = f.type == DType::F16    ? "pack_f16"
-                            : f.type == DType::BF16 ? "pack_bf16"
-                                                    : "";
-    bool apart = is_half(f.type) || single;
+    bool rounds = !single && (is_half(f.type) || ends_by_rounding(f.body));
+    std::string pack = rounds ? str("pack_", ingot::name(f.type)) : "";
+    bool apart = rounds || single;
     auto value = [&](std::string_view of, const std::string& more) {
         return apart              ? str("value_of(", of, more, ")")
                : is_float(f.type) ? str("(u32)value_of(", of, more, ").bits")
@@ -136,14 +135,14 @@ std::string persistent_text(const Contraction& c, const PersistentEpilogue& s) {
     std::string_view between = apart ? ", " : " | (";
     std::string_view end = apart ? "" : " << 8)";
     std::string results = str(value(left, first), between, value(right, second), end);
-    return str(value_text(f, is_half(f.type)), "struct Columns {\n", fields,
-               "};\nDEVICE void read_columns(Columns& x, i64 column EPI_PARAMS) {\n(void)x, "
-               "(void)column;\n",
-               reads, "}\ntypedef ", single ? "Pack<float, 2>" : "u32",
-               " Two;\nDEVICE Two epilogue_pair(", params,
-               ", const Columns& x, Two full EPI_PARAMS) {\n(void)x, (void)full;\n", before,
-               single ? str("Two both = {{", results, "}};\nreturn both;\n}\n")
-                      : str("return ", pack, "(", results, ");\n}\n"));
+    return str(
+        value_text(f, rounds ? Ending::Unrounded : Ending::Rounded), "struct Columns {\n", fields,
+        "};\nDEVICE void read_columns(Columns& x, i64 column EPI_PARAMS) {\n(void)x, "
+        "(void)column;\n",
+        reads, "}\ntypedef ", single ? "Pack<float, 2>" : "u32", " Two;\nDEVICE Two epilogue_pair(",
+        params, ", const Columns& x, Two full EPI_PARAMS) {\n(void)x, (void)full;\n", before,
+        single ? str("Two both = {{", results, "}};\nreturn both;\n}\n")
+               : str("return ", pack, "(", results, ");\n}\n"));
 }
 
 } // namespace ingot::kernels

@@ -81,7 +81,7 @@ bool WgmmaTile::takes(const Contraction& c, int64_t steps, int splits, bool tma_
         // Lanes exchange results of 8 bits; those of 32 take twice the registers.
         bool full = persistent_epilogue(c).full >= 0;
         int most_words = bit_width(c.a.dtype) == 8 ? 256 : 383;
-        bool spills = bit_width(c.out.dtype) == 8    ? (full ? blocks * bn > 256 : bn > 160)
+        bool spills = bit_width(c.out.dtype) == 8    ? blocks * bn > (full ? 256 : 320)
                       : bit_width(c.out.dtype) == 32 ? blocks * bn > most_words
                                                      : false;
         return tma_store && whole && !spills && splits == 1;
@@ -178,12 +178,13 @@ int repeats(const WgmmaTile& t, const Contraction& c, int full, Deviations devia
     int64_t sums = int64_t{t.blocks} * t.bn / 2; // of a thread
     int64_t results = sums / static_cast<int64_t>(c.epilogue.sums);
     bool many = sums >= 192;
-    bool bytes_of_two = bit_width(c.out.dtype) == 8 && full >= 0;
-    if (c.moments || (many && factors) || c.out.dtype == DType::F8E4M3 || bytes_of_two) {
+    bool bytes = bit_width(c.out.dtype) == 8;
+    bool calls = bytes && !ends_by_rounding(c.epilogue.body); // many instructions round
+    if (c.moments || (many && factors) || (calls && full >= 0)) {
         return 0;
     }
-    bool crowded = bit_width(c.out.dtype) == 8 ||
-                   (many && full >= 0 && (conv || c.epilogue.operands.size() > 2));
+    bool crowded =
+        calls || (many && (bytes || (full >= 0 && (conv || c.epilogue.operands.size() > 2))));
     if (!crowded && results * each <= most) {
         return 2;
     }

@@ -191,6 +191,10 @@ void add_wgmma_conv(std::vector<Tactic>& out, const ConvShape& shape, const Arch
     Contraction c = window_contraction(shape);
     std::span<const WgmmaTile> tiles = wgmma_tiles();
     bool tma_store = can_store_by_tma(c, patch_of(s, 1).out);
+    // Measured: products of bytes in slabs that few channels fill, and the end of wide tiles.
+    const double bytes_factor =
+        is_integer(s.x.dtype) && s.channels < slab_elements(s.x.dtype) ? 1.6 : 1;
+    constexpr double wide_bytes_us = 2;
     for (size_t i = 0; i < tiles.size(); ++i) {
         const WgmmaTile& t = tiles[i];
         PatchArg p = patch_of(s, t.bm());
@@ -201,7 +205,9 @@ void add_wgmma_conv(std::vector<Tactic>& out, const ConvShape& shape, const Arch
                 continue;
             }
             double us = (1.03 + (t.groups == 1 ? 0.02 * static_cast<double>(i) : 0.0)) *
-                        wgmma_cost_us(t, c, count, steps, split, bytes_moved(s), arch);
+                            bytes_factor *
+                            wgmma_cost_us(t, c, count, steps, split, bytes_moved(s), arch) +
+                        (is_integer(s.x.dtype) && t.groups > 1 && !t.ping_pong ? wide_bytes_us : 0);
             out.push_back(make_tactic(ConvWgmma{{t.name(), split}}, us));
         }
     }

@@ -203,14 +203,13 @@ MiddleText middle_text(const Epilogue& e, std::string_view others) {
         append(takes, str(", float e", i));
         inputs.push_back(str("e", i));
     }
-    ExprText t = expr_text(e.body, inputs, "v", narrow_result(e.type));
-    std::string_view file = fast_math_file(t);
+    ExprText t = expr_text(e.body, inputs, "v",
+                           narrow_result(e.type) ? Functions::Fast : Functions::Precise);
     MiddleText m;
     m.defines = str("#define MIDDLE_PARAMS ", params, "\n#define MIDDLE_PASS ", pass,
                     "\n#define LOAD_MIDDLE ", loads, "\n#define MID_OF(sum) ", call,
                     ")\n#define OPERANDS ", e.operands.size(), "\n");
-    bool is_there = !file.empty() && others.find(file) != std::string_view::npos;
-    m.function = str(is_there ? "" : file, "DEVICE float mid_of(", takes, ") {\n", t.statements,
+    m.function = str(device_files(t, others), "DEVICE float mid_of(", takes, ") {\n", t.statements,
                      "return (float)(", t.result, ");\n}\n");
     return m;
 }

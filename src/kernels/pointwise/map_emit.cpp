@@ -74,7 +74,8 @@ ExprText body_text(const MapJob& job, const MapLoops& l, F&& value) {
                           ");\n"));
         inputs[static_cast<size_t>(l.used[k])] = name;
     }
-    ExprText t = expr_text(job.body, inputs, "v", narrow_result(job.out.dtype));
+    ExprText t = expr_text(job.body, inputs, "v",
+                           narrow_result(job.out.dtype) ? Functions::Fast : Functions::Precise);
     t.statements = loads + t.statements;
     t.result = str("narrow<", c_type(job.out.dtype), ">((", compute_c_type(job.out.dtype), ")(",
                    t.result, "))");
@@ -85,7 +86,7 @@ ExprText body_text(const MapJob& job, const MapLoops& l, F&& value) {
 Launch launch(const MapJob& job, std::string_view form, MapSignature s, const ExprText& value,
               std::string statements) {
     Launch out = std::move(s.parameters).launch(str(job.entry, form), std::move(statements));
-    out.program.body = fast_math_file(value);
+    out.program.body = device_files(value);
     return out;
 }
 

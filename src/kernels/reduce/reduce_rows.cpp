@@ -105,9 +105,10 @@ RowEpilogue make_row_epilogue(const Problem& p, int first, size_t main_index) {
             pass += str(", e", k);
             inputs.push_back(str("widen(e", k, "[at[", static_cast<size_t>(first) + k, "]])"));
         }
-        body = expr_text(e.map->as<Map>().body, inputs, "v", narrow_result(to));
+        body = expr_text(e.map->as<Map>().body, inputs, "v",
+                         narrow_result(to) ? Functions::Fast : Functions::Precise);
     }
-    e.text = str(fast_math_file(body), "#define OUT ", c_type(to), "\n#define R ",
+    e.text = str(device_files(body), "#define OUT ", c_type(to), "\n#define R ",
                  compute_c_type(from), "\n#define EPI_PARAMS ", params, "\n#define EPI_PASS ", pass,
                  "\nDEVICE OUT epilogue(R value, const i64* at EPI_PARAMS) {\n(void)at;\n",
                  body.statements, "return narrow<OUT>(", body.result, ");\n}\n");
