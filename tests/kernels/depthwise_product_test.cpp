@@ -95,6 +95,19 @@ TEST(DepthwiseProduct, EveryTile) {
     for (const char* tile : {"4x64", "8x128", "16x64", "32x32", "64x64"}) {
         EXPECT_TRUE(ran_pair(names, tile)) << tile;
     }
+    EXPECT_TRUE(ran(names, "apart_"));
+}
+
+TEST(DepthwiseProduct, ApartWhereABatchHasManyElements) {
+    PairCase c{.first = {.x = "f16[n,512,2,2]", .w = "f16[512,1,3,3]", .groups = 512},
+               .results = 8};
+    Graph g = pair_graph(c);
+    FamilyOptions o = family();
+    o.symbols = {{"n", 129}};
+    std::vector<std::string> names = tactic_names(g, o);
+    ASSERT_EQ(names.size(), 1);
+    EXPECT_TRUE(names[0].starts_with("apart_"));
+    EXPECT_EQ(expect_family(g, o).tactic, names[0]);
 }
 
 TEST(DepthwiseProduct, WindowsAndSteps) {

@@ -108,6 +108,7 @@ TEST(MappedConv, EveryTile) {
                              "32x32", "32x64", "32x128", "64x32", "64x64"}) {
         EXPECT_TRUE(ran(names, str("mapped_conv_", tile))) << tile;
     }
+    EXPECT_TRUE(ran(names, "apart_wgmma") && ran(names, "apart_mma"));
 }
 
 TEST(MappedConv, SizesAndTypes) {
@@ -183,6 +184,19 @@ TEST(MappedConv, DynamicBatch) {
         o.symbols = {{"n", n}};
         expect_family(g, o);
     }
+}
+
+TEST(MappedConv, ApartWhereABatchHasManyElements) {
+    Graph g = mapped_graph({.x = "f16[n,1024,2,2]", .results = 8});
+    FamilyOptions o = family();
+    o.symbols = {{"n", 64}};
+    std::vector<std::string> names = tactic_names(g, o);
+    EXPECT_TRUE(ran(names, "mapped_conv_") && ran(names, "apart_"));
+    o.symbols = {{"n", 65}};
+    names = tactic_names(g, o);
+    ASSERT_EQ(names.size(), 1);
+    EXPECT_TRUE(names[0].starts_with("apart_"));
+    EXPECT_EQ(expect_family(g, o).tactic, names[0]);
 }
 
 /// Tiles with two sums of a result: what a batch-invariant engine chooses from.

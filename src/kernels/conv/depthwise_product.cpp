@@ -2,6 +2,7 @@
 // The host side of depthwise_product.cuh. A group is a depthwise convolution, a map of its result
 // if there is one, a pointwise convolution of that, and a map again if there is one.
 #include "base/error.h"
+#include "kernels/conv/apart.h"
 #include "kernels/conv/mapped_rows.h"
 #include "kernels/conv/row_families.h"
 #include "ops/ops.h"
@@ -19,8 +20,9 @@ constexpr int64_t most_results = 320;
 /// Windows whose elements a thread has on the way at once, and channels in shared memory.
 constexpr int64_t most_taps = 9;
 constexpr int64_t most_channels = 512;
-/// Elements between the convolutions, the images of a batch of unknown size counted once. Where
-/// there are more, two launches are as fast or faster: both fill the GPU.
+/// Elements between the convolutions. Where there are more, two launches are as fast or faster:
+/// both fill the GPU. The images of a batch of unknown size count once here, and all where it is
+/// known.
 constexpr int64_t most_elements = int64_t{1} << 18;
 /// Shared memory that a block has on every GPU from 8.0 on.
 constexpr int64_t most_shared = int64_t{96} * 1024;
@@ -167,10 +169,11 @@ double cost_us(const Both& b, const RowTile& t, const Arch& arch) {
 
 std::vector<Tactic> depthwise_product_tactics(const Problem& p) {
     Both b = both_of(p);
-    return row_tactics<DepthwiseProduct>(
-        tiles, threads, b.second.results, p.batch_invariant, most_shared,
-        [&b](const RowTile& t) { return shared_bytes(b, t); },
-        [&](const RowTile& t) { return cost_us(b, t, p.arch); });
+    return with_apart(row_tactics<DepthwiseProduct>(
+                          tiles, threads, b.second.results, p.batch_invariant, most_shared,
+                          [&b](const RowTile& t) { return shared_bytes(b, t); },
+                          [&](const RowTile& t) { return cost_us(b, t, p.arch); }),
+                      p, *second_conv(p.group), most_elements);
 }
 
 namespace {
@@ -200,6 +203,9 @@ PairArg pair_arg(const Both& b, const RowTile& t) {
 } // namespace
 
 Emitted emit_depthwise_product(const Problem& p, const Tactic& tactic) {
+    if (is_apart(tactic)) {
+        return emit_apart(p, *second_conv(p.group), tactic);
+    }
     const auto& t = *tactic.as<DepthwiseProduct>();
     Both b = both_of(p);
     if (b.second.out.view.count() == 0) {

@@ -2,6 +2,7 @@
 // The host side of mapped_conv.cuh. A group is a map of pictures, whose other operands differ by
 // channel alone, a pointwise convolution of that, and a map again if there is one.
 #include "kernels/common/expr_text.h"
+#include "kernels/conv/apart.h"
 #include "kernels/conv/mapped_rows.h"
 #include "kernels/conv/row_families.h"
 #include "ops/ops.h"
@@ -20,9 +21,9 @@ constexpr int64_t most_results = 512;
 constexpr int64_t most_weights = int64_t{1} << 17;
 /// A thread copies channels of one vector alone, and rows lie in shared memory whole.
 constexpr int64_t most_channels = 1024;
-/// Elements of the map, the images of a batch of unknown size counted once. Where there are more,
-/// two launches are as fast or faster: both fill the GPU.
-constexpr int64_t most_elements = int64_t{1} << 20;
+/// Elements of the map. Where there are more, two launches are as fast or faster: both fill the
+/// GPU. The images of a batch of unknown size count once here, and all where it is known.
+constexpr int64_t most_elements = int64_t{1} << 18;
 
 struct MappedConv : RowTile {
     static constexpr std::string_view pattern = "mapped_conv_{bm}x{bn}";
@@ -154,13 +155,18 @@ double cost_us(const Mapped& m, const RowTile& t, const Arch& arch) {
 
 std::vector<Tactic> mapped_conv_tactics(const Problem& p) {
     Mapped m = mapped_of(p);
-    return row_tactics<MappedConv>(
-        tiles, threads, m.conv.results, p.batch_invariant, p.arch.shared_per_block,
-        [&m](const RowTile& t) { return shared_bytes(m, t); },
-        [&](const RowTile& t) { return cost_us(m, t, p.arch); });
+    return with_apart(row_tactics<MappedConv>(
+                          tiles, threads, m.conv.results, p.batch_invariant,
+                          p.arch.shared_per_block,
+                          [&m](const RowTile& t) { return shared_bytes(m, t); },
+                          [&](const RowTile& t) { return cost_us(m, t, p.arch); }),
+                      p, 1, most_elements);
 }
 
 Emitted emit_mapped_conv(const Problem& p, const Tactic& tactic) {
+    if (is_apart(tactic)) {
+        return emit_apart(p, 1, tactic);
+    }
     const auto& t = *tactic.as<MappedConv>();
     Mapped m = mapped_of(p);
     if (m.conv.out.view.count() == 0) {
