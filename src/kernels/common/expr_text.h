@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/expr.h"
+#include "kernels/common/fused_expr.h"
 
 #include <span>
 #include <string>
@@ -22,15 +23,9 @@ struct ExprText {
     bool fast_math = false; // calls functions of fast_math.cuh
     bool rounding = false;  // of rounding.cuh
 };
-/// Whether e's last instruction rounds a float to 16 or 8 bits, as do the functions pack_f16,
-/// pack_bf16, pack_i8, pack_u8 and pack_f8e4m3 of device text.
-bool ends_by_rounding(const Expr& e);
-/// Unrounded: the caller rounds the result to 16 or 8 bits, so that an instruction that
-/// ends_by_rounding has no text.
-enum class Ending { Rounded, Unrounded };
 /// The functions that text may call beside those of math.cuh, for which device_files has to come
 /// before it. Fast: exp, sigmoid, tanh and erf of f32 come from fast_math.cuh, which is precise
-/// enough for a narrow_result.
+/// enough for results of 16 and 8 bits.
 enum class Functions { Few, Precise, Fast };
 /// `inputs`: one device expression per input of the map, in its compute type; evaluated at each
 /// use. Variables are named `prefix` and a number.

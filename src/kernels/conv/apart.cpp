@@ -66,7 +66,7 @@ private:
     }
 };
 
-/// What is between, at `offset` bytes of scratch memory.
+/// The tensor between the parts, at `offset` bytes of scratch memory.
 Operand between(const Problem& p, Value v, int64_t offset) {
     const Type& t = p.group.graph.type(v);
     Operand o{t.dtype, in_scratch,
