@@ -237,10 +237,19 @@ TEST(ExprText, RoundsToFewBitsOnce) {
     EXPECT_FALSE(kernels::ends_by_rounding(single));
     single.cast(static_cast<int>(single.code.size()) - 1, DType::F16);
     EXPECT_TRUE(kernels::ends_by_rounding(single));
-    kernels::ExprText left = kernels::expr_text(single, names, "v", kernels::Functions::Fast,
-                                                kernels::Ending::Unrounded);
+    kernels::ExprText left =
+        kernels::expr_text(single, names, "v", kernels::Functions::Fast, DType::F16);
     EXPECT_EQ(left.statements.find("ingot_f16("), std::string::npos) << left.statements;
     EXPECT_FALSE(left.rounding); // pack_f16 is everywhere
+    // A coarser type between stays.
+    Expr coarse;
+    coarse.op(ExprOp::Mul, coarse.cast(coarse.in(0, DType::F32), DType::BF16),
+              coarse.in(1, DType::F32));
+    for (DType to : {DType::F16, DType::BF16}) {
+        std::string text =
+            kernels::expr_text(coarse, names, "v", kernels::Functions::Fast, to).statements;
+        EXPECT_EQ(text.find("ingot_bf16(") != std::string::npos, to == DType::F16) << text;
+    }
 }
 
 TEST(ExprText, BytesAreFloatsByAnAddition) {

@@ -302,12 +302,12 @@ bool narrow_result(DType stored) {
 }
 
 ExprText expr_text(const Expr& e, std::span<const std::string> inputs, std::string_view prefix,
-                   Functions functions, Ending ending) {
+                   Functions functions, std::optional<DType> rounded_to) {
     bool fast = functions == Functions::Fast;
     ExprText out;
     std::vector<std::string> at(e.code.size());
-    Fused with = fused(e, fast, ending);
-    bool leaves = ending == Ending::Unrounded && ends_by_rounding(e);
+    Fused with = fused(e, fast, rounded_to);
+    bool leaves = rounded_to && ends_by_rounding(e);
     size_t last = leaves ? e.code.size() - 1 : e.code.size();
     for (size_t n = 0; n < e.code.size(); ++n) {
         const ExprInstr& c = e.code[n];
@@ -348,7 +348,7 @@ ExprText expr_text(const Expr& e, std::span<const std::string> inputs, std::stri
 
 int instructions_of(const Expr& e, bool fast) {
     int all = 0;
-    Fused with = fused(e, fast, Ending::Rounded);
+    Fused with = fused(e, fast, std::nullopt);
     for (size_t n = 0; n < e.code.size(); ++n) {
         const ExprInstr& c = e.code[n];
         if (c.op == ExprOp::In || c.op == ExprOp::Const || with.skipped[n] || with.unrounded[n]) {

@@ -5,6 +5,7 @@
 #include "ir/expr.h"
 #include "kernels/common/fused_expr.h"
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,10 +29,11 @@ struct ExprText {
 /// enough for results of 16 and 8 bits.
 enum class Functions { Few, Precise, Fast };
 /// `inputs`: one device expression per input of the map, in its compute type; evaluated at each
-/// use. Variables are named `prefix` and a number.
+/// use. Variables are named `prefix` and a number. `rounded_to`: the type of 16 or 8 bits to which
+/// the caller rounds the result, so that an instruction that ends_by_rounding has no text.
 ExprText expr_text(const Expr& e, std::span<const std::string> inputs,
                    std::string_view prefix = "v", Functions functions = Functions::Few,
-                   Ending ending = Ending::Rounded);
+                   std::optional<DType> rounded_to = {});
 /// About the instructions on the device of that text, `fast` or precise.
 int instructions_of(const Expr& e, bool fast);
 /// The device files that the text needs before it, but for those that are in `others`.

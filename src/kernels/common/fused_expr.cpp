@@ -107,16 +107,18 @@ std::optional<Gelu> gelu_at(const Expr& e, size_t n, const std::vector<int>& use
     return std::nullopt;
 }
 
-/// Casts of floats to 16 bits between the operations of an expression whose result is rounded to as
-/// few bits, or fewer: what maps hand to each other when they are apart. Casts whose operand is
-/// read beside them stay.
-std::vector<bool> unrounded_casts(const Expr& e, const std::vector<int>& uses, Ending ending) {
+/// Casts of floats to 16 bits between the operations of an expression whose result is rounded to
+/// the same type, or to 8 bits: what maps hand to each other when they are apart. Casts whose
+/// operand is read beside them stay.
+std::vector<bool> unrounded_casts(const Expr& e, const std::vector<int>& uses,
+                                  std::optional<DType> rounded_to) {
     std::vector<bool> out(e.code.size());
     bool ends = ends_by_rounding(e);
-    if (!ends && ending == Ending::Rounded) {
+    if (!ends && !rounded_to) {
         return out;
     }
     size_t last = e.code.size() - 1;
+    DType to = ends ? e.code[last].to : *rounded_to;
     std::optional<Quantised> q = quantised_at(e, last, uses);
     size_t end = q      ? static_cast<size_t>(q->x)
                  : ends ? static_cast<size_t>(e.code[last].args[0])
@@ -128,7 +130,8 @@ std::vector<bool> unrounded_casts(const Expr& e, const std::vector<int>& uses, E
     for (size_t n = 0; n < before.code.size(); ++n) {
         const ExprInstr& c = e.code[n];
         auto from = static_cast<size_t>(c.args[0]);
-        out[n] = c.op == ExprOp::Cast && narrow_result(c.to) && uses[from] == 1 &&
+        out[n] = c.op == ExprOp::Cast && narrow_result(c.to) &&
+                 (c.to == to || bit_width(to) == 8) && uses[from] == 1 &&
                  compute_c_type(e.code[from].type) == "float";
     }
     return out;
@@ -144,12 +147,12 @@ bool ends_by_rounding(const Expr& e) {
     return narrows || quantised_at(e, e.code.size() - 1, uses_of(e));
 }
 
-Fused fused(const Expr& e, bool fast, Ending ending) {
+Fused fused(const Expr& e, bool fast, std::optional<DType> rounded_to) {
     size_t count = e.code.size();
     std::vector<int> uses = uses_of(e);
     Fused f = {std::vector<std::optional<Gelu>>(count),
                std::vector<std::optional<Quantised>>(count), std::vector<bool>(count, false),
-               unrounded_casts(e, uses, ending),
+               unrounded_casts(e, uses, rounded_to),
                ends_by_rounding(e) && !narrow_result(e.code.back().to)};
     if (fast) {
         f.skipped = only_plus_one(e, uses);

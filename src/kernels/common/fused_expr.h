@@ -14,9 +14,6 @@ namespace ingot::kernels {
 /// Whether e's last instruction rounds a float to 16 or 8 bits, as do the functions pack_f16,
 /// pack_bf16, pack_i8, pack_u8 and pack_f8e4m3 of device text.
 bool ends_by_rounding(const Expr& e);
-/// Unrounded: the caller rounds the result to 16 or 8 bits, so that an instruction that
-/// ends_by_rounding has no text.
-enum class Ending { Rounded, Unrounded };
 
 /// x * 0.5 * (1 + erf(x / sqrt(2))), as gelu expands.
 struct Gelu {
@@ -32,7 +29,8 @@ struct Fused {
     std::vector<bool> unrounded; // casts to 16 bits that pass their operand on
     bool rounds_to_byte = false; // at its end
 };
-Fused fused(const Expr& e, bool fast, Ending ending);
+/// `rounded_to`: as in expr_text.
+Fused fused(const Expr& e, bool fast, std::optional<DType> rounded_to);
 
 /// Where instruction n is 1 + erf(x) or 1 + tanh(x): the position of that function, else -1.
 int plus_one(const Expr& e, size_t n);

@@ -249,8 +249,7 @@ int value_instructions(const Epilogue& f) {
     return widened + instructions_of(f.body, f.quick);
 }
 
-std::string value_text(const Epilogue& f, Ending ending) {
-    bool wide = ending == Ending::Unrounded;
+std::string value_text(const Epilogue& f, bool unrounded) {
     bool two = f.sums == 2;
     std::string params = two ? ", ACC other" : "";
     std::vector<std::string> inputs = {"a"};
@@ -264,11 +263,12 @@ std::string value_text(const Epilogue& f, Ending ending) {
     std::string_view type = compute_c_type(f.sum_type);
     std::string wrapped = is_float(f.sum_type) ? "" : str("(", c_type(f.sum_type), ")");
     std::string second = two ? str(type, " b = (", type, ")", wrapped, "other;\n") : "";
+    bool rounded = unrounded || narrow_result(f.type);
     ExprText t = expr_text(f.body, inputs, "v", f.quick ? Functions::Fast : Functions::Precise,
-                           narrow_result(f.type) ? Ending::Unrounded : ending);
-    return str(device_files(t), "DEVICE ", wide ? "float" : "OUT", " value_of(ACC sum", params,
+                           rounded ? std::optional(f.type) : std::nullopt);
+    return str(device_files(t), "DEVICE ", unrounded ? "float" : "OUT", " value_of(ACC sum", params,
                ") {\n", type, " a = (", type, ")", wrapped, "sum;\n", second, t.statements,
-               "return ", wide ? "(float)(" : "narrow<OUT>(", t.result, ");\n}\n");
+               "return ", unrounded ? "(float)(" : "narrow<OUT>(", t.result, ");\n}\n");
 }
 
 } // namespace ingot::kernels

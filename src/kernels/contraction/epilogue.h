@@ -37,9 +37,8 @@ Epilogue epilogue_of(const Problem& p);
 /// Adds a missing addend. All operands are addends.
 void add_missing_addend(Epilogue& e);
 /// A part of the epilogue's text: OUT value_of(ACC sum, elements of the operands), after the file
-/// that it calls. Where rounding is left out, for a result of 16 bits or a body that
-/// ends_by_rounding, it gives a float.
-std::string value_text(const Epilogue& f, Ending ending = Ending::Rounded);
+/// that it calls. `unrounded`: a float, for a result of 16 bits or a body that ends_by_rounding.
+std::string value_text(const Epilogue& f, bool unrounded = false);
 /// About the instructions of value_of, with those that widen its operands.
 int value_instructions(const Epilogue& f);
 

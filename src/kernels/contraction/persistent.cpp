@@ -135,14 +135,14 @@ std::string persistent_text(const Contraction& c, const PersistentEpilogue& s) {
     std::string_view between = apart ? ", " : " | (";
     std::string_view end = apart ? "" : " << 8)";
     std::string results = str(value(left, first), between, value(right, second), end);
-    return str(
-        value_text(f, rounds ? Ending::Unrounded : Ending::Rounded), "struct Columns {\n", fields,
-        "};\nDEVICE void read_columns(Columns& x, i64 column EPI_PARAMS) {\n(void)x, "
-        "(void)column;\n",
-        reads, "}\ntypedef ", single ? "Pack<float, 2>" : "u32", " Two;\nDEVICE Two epilogue_pair(",
-        params, ", const Columns& x, Two full EPI_PARAMS) {\n(void)x, (void)full;\n", before,
-        single ? str("Two both = {{", results, "}};\nreturn both;\n}\n")
-               : str("return ", pack, "(", results, ");\n}\n"));
+    return str(value_text(f, rounds), "struct Columns {\n", fields,
+               "};\nDEVICE void read_columns(Columns& x, i64 column EPI_PARAMS) {\n(void)x, "
+               "(void)column;\n",
+               reads, "}\ntypedef ", single ? "Pack<float, 2>" : "u32",
+               " Two;\nDEVICE Two epilogue_pair(", params,
+               ", const Columns& x, Two full EPI_PARAMS) {\n(void)x, (void)full;\n", before,
+               single ? str("Two both = {{", results, "}};\nreturn both;\n}\n")
+                      : str("return ", pack, "(", results, ");\n}\n"));
 }
 
 } // namespace ingot::kernels
