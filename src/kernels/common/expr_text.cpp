@@ -164,7 +164,6 @@ std::string_view fast_text(ExprOp op) {
 }
 
 constexpr int gelu_instructions = 10, erf_plus_1_instructions = 12, tanh_plus_1_instructions = 5;
-constexpr int rounding_instructions = 1;
 constexpr int function_instructions = 30; // of one that is not listed
 
 /// About the instructions of an operation on the device; `quick`: by fast_math.cuh.
@@ -206,6 +205,21 @@ bool is_quick(const ExprInstr& c, bool fast) {
 int fused_plus_one(const Expr& e, size_t n, const Fused& with, bool fast) {
     int at = fast ? plus_one(e, n) : -1;
     return at >= 0 && with.skipped[static_cast<size_t>(at)] ? at : -1;
+}
+
+/// Whether instruction n is a power_text.
+bool is_whole_power(const Expr& e, size_t n) {
+    const ExprInstr& c = e.code[n];
+    return c.op == ExprOp::Pow && !power_text("", e.code[static_cast<size_t>(c.args[1])]).empty();
+}
+
+/// Whether instruction n bounds or rounds by one instruction of rounding.cuh.
+bool is_of_rounding(const Expr& e, size_t n, const Fused& with) {
+    const ExprInstr& c = e.code[n];
+    bool bounds = (c.op == ExprOp::Max || c.op == ExprOp::Min) && with.rounds_to_byte &&
+                  compute_c_type(c.type) == "float";
+    bool to_f8 = n + 1 == e.code.size() && c.op == ExprOp::Cast && c.to == DType::F8E4M3;
+    return bounds || with.quantised[n] || (to_f8 && with.rounds_to_byte);
 }
 
 /// The value of an instruction that is no input, no constant and not skipped.
@@ -356,17 +370,10 @@ int instructions_of(const Expr& e, bool fast) {
         }
         if (with.gelu[n]) {
             all += gelu_instructions;
-        } else if ((c.op == ExprOp::Max || c.op == ExprOp::Min) && with.rounds_to_byte &&
-                   compute_c_type(c.type) == "float") {
-            ++all;
-        } else if (with.quantised[n] || (n + 1 == e.code.size() && c.to == DType::F8E4M3 &&
-                                         c.op == ExprOp::Cast && ends_by_rounding(e))) {
-            all += rounding_instructions;
         } else if (int function = fused_plus_one(e, n, with, fast); function >= 0) {
             bool erf = e.code[static_cast<size_t>(function)].op == ExprOp::Erf;
             all += erf ? erf_plus_1_instructions : tanh_plus_1_instructions;
-        } else if (c.op == ExprOp::Pow &&
-                   !power_text("", e.code[static_cast<size_t>(c.args[1])]).empty()) {
+        } else if (is_of_rounding(e, n, with) || is_whole_power(e, n)) {
             ++all;
         } else {
             all += instructions_of(c, is_quick(c, fast));
