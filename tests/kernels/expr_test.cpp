@@ -250,6 +250,14 @@ TEST(ExprText, RoundsToFewBitsOnce) {
             kernels::expr_text(coarse, names, "v", kernels::Functions::Fast, to).statements;
         EXPECT_EQ(text.find("ingot_bf16(") != std::string::npos, to == DType::F16) << text;
     }
+    // So does one at the end, which the caller does not round to.
+    Expr end;
+    end.cast(end.op(ExprOp::Mul, end.in(0, DType::F32), end.in(1, DType::F32)), DType::BF16);
+    for (DType to : {DType::F16, DType::BF16, DType::F8E4M3}) {
+        kernels::ExprText t = kernels::expr_text(end, names, "v", kernels::Functions::Fast, to);
+        EXPECT_EQ(t.statements.find("ingot_bf16(") != std::string::npos, to != DType::BF16)
+            << t.statements;
+    }
 }
 
 TEST(ExprText, BytesAreFloatsByAnAddition) {

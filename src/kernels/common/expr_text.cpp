@@ -321,7 +321,7 @@ ExprText expr_text(const Expr& e, std::span<const std::string> inputs, std::stri
     ExprText out;
     std::vector<std::string> at(e.code.size());
     Fused with = fused(e, fast, rounded_to);
-    bool leaves = rounded_to && ends_by_rounding(e);
+    bool leaves = rounded_to == e.code.back().to && ends_by_rounding(e);
     size_t last = leaves ? e.code.size() - 1 : e.code.size();
     for (size_t n = 0; n < e.code.size(); ++n) {
         const ExprInstr& c = e.code[n];

@@ -30,7 +30,7 @@ struct ExprText {
 enum class Functions { Few, Precise, Fast };
 /// `inputs`: one device expression per input of the map, in its compute type; evaluated at each
 /// use. Variables are named `prefix` and a number. `rounded_to`: the type of 16 or 8 bits to which
-/// the caller rounds the result, so that an instruction that ends_by_rounding has no text.
+/// the caller rounds the result, so that a last instruction that rounds to it has no text.
 ExprText expr_text(const Expr& e, std::span<const std::string> inputs,
                    std::string_view prefix = "v", Functions functions = Functions::Few,
                    std::optional<DType> rounded_to = {});

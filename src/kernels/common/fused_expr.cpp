@@ -2,6 +2,7 @@
 #include "kernels/common/fused_expr.h"
 
 #include "kernels/common/expr_text.h"
+#include "plan/epilogue.h"
 
 #include <algorithm>
 #include <bit>
@@ -34,22 +35,6 @@ int plus_one(const Expr& e, size_t n) {
 }
 
 namespace {
-
-/// How often each instruction is an operand or the result.
-std::vector<int> uses_of(const Expr& e) {
-    std::vector<int> uses(e.code.size(), 0);
-    uses.back() = 1;
-    for (const ExprInstr& c : e.code) {
-        if (c.op == ExprOp::In || c.op == ExprOp::Const) {
-            continue;
-        }
-        int count = c.op == ExprOp::Cast ? 1 : c.op == ExprOp::Select ? 3 : arity(c.op);
-        for (int k = 0; k < count; ++k) {
-            ++uses[static_cast<size_t>(c.args[static_cast<size_t>(k)])];
-        }
-    }
-    return uses;
-}
 
 /// Functions that occur only with 1 added to them.
 std::vector<bool> only_plus_one(const Expr& e, const std::vector<int>& uses) {
@@ -144,12 +129,12 @@ bool ends_by_rounding(const Expr& e) {
     bool narrows = last.op == ExprOp::Cast &&
                    (narrow_result(last.to) || (last.to == DType::F8E4M3 && last.imm != 0)) &&
                    compute_c_type(e.code[static_cast<size_t>(last.args[0])].type) == "float";
-    return narrows || quantised_at(e, e.code.size() - 1, uses_of(e));
+    return narrows || quantised_at(e, e.code.size() - 1, plan::uses_of(e));
 }
 
 Fused fused(const Expr& e, bool fast, std::optional<DType> rounded_to) {
     size_t count = e.code.size();
-    std::vector<int> uses = uses_of(e);
+    std::vector<int> uses = plan::uses_of(e);
     Fused f = {std::vector<std::optional<Gelu>>(count),
                std::vector<std::optional<Quantised>>(count), std::vector<bool>(count, false),
                unrounded_casts(e, uses, rounded_to),
