@@ -30,6 +30,15 @@ bool leads_to_product(const View& v, Term t, int depth = 0) {
     return v.node(t, dot_def) != nullptr;
 }
 
+// Whether a reshape only adds axes of size 1 before all others.
+bool adds_leading_axes(const Graph& g, const Node& n) {
+    const Dims& from = g.type(n.inputs[0]).dims;
+    const Dims& to = g.type(n.outputs[0]).dims;
+    auto added = static_cast<ptrdiff_t>(to.size()) - static_cast<ptrdiff_t>(from.size());
+    return added > 0 && std::equal(from.begin(), from.end(), to.begin() + added) &&
+           std::all_of(to.begin(), to.begin() + added, [](const Dim& d) { return d.is_const(1); });
+}
+
 // Steps over a reshape that splits the first axis into windows, or joins it again (the walk starts
 // at the softmax: joined comes first).
 std::optional<Term> take_windows(const View& v, const Node& n, Scores& s) {
@@ -92,7 +101,7 @@ std::optional<Term> take_added(const View& v, Term t, Scores& s) {
         s.added.push_back(*value);
     }
     // A number added to all scores changes nothing, unless it swamps them.
-    return sum.parts.size() > 1 && std::abs(sum.bias) < 1e3 ? rest : std::nullopt;
+    return std::abs(sum.bias) < 1e3 ? rest : std::nullopt;
 }
 
 } // namespace
@@ -110,7 +119,9 @@ std::optional<Scores> scores(const View& v, Term t, DType dtype) {
         }
         const Node* regroups = v.node(t, reshape_def);
         if (s.scale == 1 && s.softcap == 0 && regroups != nullptr) {
-            auto rest = take_windows(v, *regroups, s);
+            auto rest = adds_leading_axes(v.graph(), *regroups)
+                            ? std::optional(v.term(regroups->inputs[0]))
+                            : take_windows(v, *regroups, s);
             if (!rest) {
                 return std::nullopt;
             }

@@ -14,7 +14,8 @@ namespace {
 using ops::Attention;
 using Axes = std::vector<int64_t>;
 
-// An operand of a contraction: a value, and its axes as [batch..., rows, columns].
+// An operand of a contraction: a value, and its axes as [batch..., rows, columns]; as [rows,
+// columns] where all heads share it, and without the first batch axis where that has one element.
 struct Operand {
     Value value;
     Axes axes;
@@ -43,10 +44,26 @@ int64_t free_axis(int64_t rank, const Axes& batch, const Axes& contract) {
     return -1;
 }
 
+// One image's heads by one matrix for all of them: [1, heads, rows, columns] by [rows, columns].
+std::optional<Contraction> shared_contraction(const Graph& g, const Node& n) {
+    const Dot& d = n.as<Dot>();
+    const Type& a = g.type(n.inputs[0]);
+    bool fits = d.a_batch.empty() && a.rank() == 4 && a.dims[0].is_const(1) &&
+                d.a_contract == Axes{3} && g.type(n.inputs[1]).rank() == 2;
+    if (!fits) {
+        return std::nullopt;
+    }
+    int64_t contracted = d.b_contract[0];
+    return Contraction{{n.inputs[0], {0, 1, 2, 3}}, {n.inputs[1], {1 - contracted, contracted}}, 2};
+}
+
 // Rows of both are the free axes; columns the contracted ones. (For the second contraction the
 // caller swaps rows and columns of b.)
 std::optional<Contraction> contraction(const Graph& g, const Node& n) {
     const Dot& d = n.as<Dot>();
+    if (std::optional<Contraction> shared = shared_contraction(g, n)) {
+        return shared;
+    }
     size_t batch = d.a_batch.size();
     auto rank = static_cast<int64_t>(batch) + 2;
     if (d.a_contract.size() != 1 || g.type(n.inputs[0]).rank() != rank ||
@@ -156,7 +173,9 @@ Dims four_dims(const Dims& d, size_t batch) {
 // The operand as [B, H, rows, columns].
 Value in_order(Graph& g, const Operand& o, size_t batch) {
     Value v = ops::permute(g, o.value, o.axes);
-    const Dims d = four_dims(g.type(v).dims, batch);
+    Dims d = g.type(v).dims;
+    d.insert(d.begin(), batch + 2 - o.axes.size(), Dim(1));
+    d = four_dims(d, batch);
     return ops::reshape(g, v, d);
 }
 
@@ -331,11 +350,16 @@ std::optional<Match> match(const Site& s) {
     m.score_dims = type.dims;
     m.score_dtype = type.dtype;
     auto found = scores(v, v.term(softmax->inputs[0]), type.dtype);
-    if (!found || !(g.type(found->product).dims == type.dims) || s.uses(found->product) > 1) {
+    if (!found || s.uses(found->product) > 1) {
         return std::nullopt;
     }
+    Dims product = g.type(found->product).dims;
     auto qk = contraction(g, *g.producer(found->product));
-    if (!qk || qk->batch != pv->batch) {
+    if (qk && qk->batch + 1 == pv->batch) {
+        product.insert(product.begin(), Dim(1)); // where one image was left out
+        qk->batch = pv->batch;
+    }
+    if (!qk || qk->batch != pv->batch || !(product == type.dims)) {
         return std::nullopt;
     }
     m.scores = *found;
@@ -348,7 +372,7 @@ std::optional<Match> match(const Site& s) {
 // Replaces keys and values by those before the repetition per head of a group, if both were
 // repeated.
 void ungroup(Graph& g, Match& m) {
-    if (m.qk.batch != 2) {
+    if (m.qk.batch != 2 || m.qk.b.axes.size() != 4 || m.values.axes.size() != 4) {
         return;
     }
     auto head_k = static_cast<size_t>(m.qk.b.axes[1]);
