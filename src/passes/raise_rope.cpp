@@ -13,9 +13,10 @@ namespace {
 
 using ops::Rope;
 
-// A slice of the last axis only.
+// A slice; `x` is not sliced along the last axis alone.
 struct Piece {
     Value x;
+    Slice of; // of x; its last axis is what follows
     Dim start;
     Dim size;
     int64_t step = 1;
@@ -27,26 +28,60 @@ std::optional<Piece> piece(const Graph& g, Value v) {
         return std::nullopt;
     }
     const Slice& a = n->as<Slice>();
-    const Dims& in = g.type(n->inputs[0]).dims;
-    for (size_t i = 0; i + 1 < in.size(); ++i) {
-        if (!a.starts[i].is_const(0) || a.steps[i] != 1 || !(a.sizes[i] == in[i])) {
-            return std::nullopt;
-        }
-    }
-    return Piece{n->inputs[0], a.starts.back(), a.sizes.back(), a.steps.back()};
+    return Piece{n->inputs[0], a, a.starts.back(), a.sizes.back(), a.steps.back()};
 }
 
-// Whether a and b are the first and second elements of the pairs of one value's last axis.
-std::optional<bool> pairs(const Graph& g, const Piece& a, const Piece& b) {
-    const Dim& size = g.type(a.x).dims.back();
-    if (a.x != b.x || !(a.size == b.size) || !(a.size * Dim(2) == size) || a.step != b.step ||
-        !a.start.is_const(0)) {
+// Whether both have the same elements along all axes but the last.
+bool beside(const Piece& a, const Piece& b) {
+    bool same = a.x == b.x;
+    for (size_t i = 0; same && i + 1 < a.of.sizes.size(); ++i) {
+        same = a.of.starts[i] == b.of.starts[i] && a.of.sizes[i] == b.of.sizes[i] &&
+               a.of.steps[i] == b.of.steps[i];
+    }
+    return same;
+}
+
+bool equal(const Piece& a, const Piece& b) {
+    return beside(a, b) && a.start == b.start && a.size == b.size && a.step == b.step;
+}
+
+// The elements that a and b have together, as the first and second elements of the pairs of its
+// last axis.
+struct Whole {
+    Piece piece;
+    bool interleaved = false;
+};
+
+std::optional<Whole> pairs(const Piece& a, const Piece& b) {
+    if (!beside(a, b) || !(a.size == b.size) || a.step != b.step) {
         return std::nullopt;
     }
-    if (a.step == 1 && b.start == a.size) {
-        return false;
+    bool halves = a.step == 1 && b.start == a.start + a.size;
+    bool interleaved = a.step == 2 && b.start == a.start + Dim(1);
+    Whole w{a, interleaved};
+    w.piece.size = a.size * Dim(2);
+    w.piece.step = 1;
+    w.piece.of.sizes.back() = w.piece.size;
+    w.piece.of.steps.back() = 1;
+    return halves || interleaved ? std::optional(w) : std::nullopt;
+}
+
+// Whether v has the elements of a piece, and no others.
+bool is_whole(const Graph& g, Value v, const Piece& p) {
+    if (v == p.x) {
+        const Dims& dims = g.type(v).dims;
+        bool all = p.of.sizes == dims;
+        for (size_t i = 0; all && i < dims.size(); ++i) {
+            all = p.of.starts[i].is_const(0) && p.of.steps[i] == 1;
+        }
+        return all;
     }
-    return a.step == 2 && b.start.is_const(1) ? std::optional(true) : std::nullopt;
+    auto own = piece(g, v);
+    return own && equal(*own, p);
+}
+
+Value value_of(Graph& g, const Piece& p) {
+    return is_whole(g, p.x, p) ? p.x : g.add1(slice_def, p.of, {p.x});
 }
 
 // The two halves that are concatenated along the last axis, or (interleaved) element by element.
@@ -213,8 +248,8 @@ std::optional<Value> half(Graph& g, Value v, bool interleaved, int depth) {
         return half_of_reshape(g, n, interleaved, depth);
     }
     bool rows = n.is(gather_def) && n.as<Gather>().axis < g.type(n.inputs[0]).rank() - 1;
-    bool columns_stay = n.is(slice_def) && piece(g, v) == std::nullopt &&
-                        n.as<Slice>().sizes.back() == g.type(n.inputs[0]).dims.back();
+    bool columns_stay =
+        n.is(slice_def) && n.as<Slice>().sizes.back() == g.type(n.inputs[0]).dims.back();
     bool repeated = n.is(broadcast_def) && !g.type(n.inputs[0]).dims.empty() &&
                     g.type(n.inputs[0]).dims.back() == g.type(v).dims.back();
     if (!rows && !columns_stay && !repeated) {
@@ -248,12 +283,7 @@ std::vector<Term> factors(const View& v, Term t) {
 }
 
 // -second and first, concatenated: the factor of the sines.
-struct Rotated {
-    Value x;
-    bool interleaved = false;
-};
-
-std::optional<Rotated> rotated(const View& v, Term t) {
+std::optional<Whole> rotated(const View& v, Term t) {
     auto leaf = v.leaf(t);
     auto j = leaf ? joined(v, *leaf) : std::nullopt;
     if (!j) {
@@ -264,11 +294,23 @@ std::optional<Rotated> rotated(const View& v, Term t) {
     auto first = minus.scale == -1 ? v.leaf(minus.term) : std::nullopt;
     auto a = second ? piece(v.graph(), *second) : std::nullopt;
     auto b = first ? piece(v.graph(), *first) : std::nullopt;
-    auto interleaved = a && b ? pairs(v.graph(), *a, *b) : std::nullopt;
-    if (!interleaved || *interleaved != j->interleaved) {
-        return std::nullopt;
+    auto whole = a && b ? pairs(*a, *b) : std::nullopt;
+    return whole && whole->interleaved == j->interleaved ? whole : std::nullopt;
+}
+
+// Takes the factor that has the elements of a piece.
+std::optional<Value> take_whole(const View& v, std::vector<Term>& factors, const Piece& p) {
+    if (is_whole(v.graph(), p.x, p)) {
+        return take(v, factors, v.term(p.x)) ? std::optional(p.x) : std::nullopt;
     }
-    return Rotated{a->x, j->interleaved};
+    for (size_t i = 0; i < factors.size(); ++i) {
+        auto leaf = v.leaf(factors[i]);
+        if (leaf && is_whole(v.graph(), *leaf, p)) {
+            factors.erase(factors.begin() + static_cast<int64_t>(i));
+            return leaf;
+        }
+    }
+    return std::nullopt;
 }
 
 Values made(Site& s, Value x, Value cos, Value sin, bool interleaved) {
@@ -304,14 +346,15 @@ std::optional<Values> sum_spelling(Site& s) {
         for (size_t k = 0; k < with_sin.size() && with_cos.size() == 2; ++k) {
             auto r = rotated(v, with_sin[k]);
             auto sin = r ? v.value(with_sin[1 - k]) : std::nullopt;
-            if (!sin || !(g.type(r->x).dims == out.dims) || !take(v, with_cos, v.term(r->x))) {
+            auto x = sin ? take_whole(v, with_cos, r->piece) : std::nullopt;
+            if (!x || !(g.type(*x).dims == out.dims)) {
                 continue;
             }
             auto cos = v.value(with_cos[0]);
             auto c = cos ? half(g, *cos, r->interleaved) : std::nullopt;
             auto d = c ? half(g, *sin, r->interleaved) : std::nullopt;
             if (d && angles_fit(g, *c, out.dims) && angles_fit(g, *d, out.dims)) {
-                return made(s, r->x, *c, *d, r->interleaved);
+                return made(s, *x, *c, *d, r->interleaved);
             }
             break;
         }
@@ -345,7 +388,7 @@ std::vector<Rotation> rotations(const View& v, Term t, double sign) {
             auto b = y ? piece(v.graph(), *y) : std::nullopt;
             auto c = v.value(p[1 - (k & 1)]);
             auto d = v.value(q[1 - (k >> 1)]);
-            if (a && b && c && d && a->x == b->x) {
+            if (a && b && c && d && beside(*a, *b)) {
                 out.push_back({*a, *c, *b, *d});
             }
         }
@@ -366,13 +409,14 @@ std::optional<Values> joined_spelling(Site& s) {
     }
     for (const Rotation& real : rotations(v, j->first, -1)) {     // x1 cos - x2 sin
         for (const Rotation& imag : rotations(v, j->second, 1)) { // x2 cos + x1 sin
-            auto interleaved = pairs(g, real.first, real.second);
-            bool same = imag.first.x == real.second.x && imag.first.start == real.second.start &&
-                        imag.second.start == real.first.start && imag.angle == real.angle &&
-                        imag.other == real.other && imag.second.x == real.first.x;
-            if (interleaved == j->interleaved && same && g.type(real.first.x).dims == out.dims &&
-                angles_fit(g, real.angle, out.dims) && angles_fit(g, real.other, out.dims)) {
-                return made(s, real.first.x, real.angle, real.other, j->interleaved);
+            auto whole = pairs(real.first, real.second);
+            bool same = equal(imag.first, real.second) && equal(imag.second, real.first) &&
+                        imag.angle == real.angle && imag.other == real.other;
+            if (whole && whole->interleaved == j->interleaved && same &&
+                whole->piece.of.sizes == out.dims && angles_fit(g, real.angle, out.dims) &&
+                angles_fit(g, real.other, out.dims)) {
+                Value x = value_of(g, whole->piece);
+                return made(s, x, real.angle, real.other, j->interleaved);
             }
         }
     }
