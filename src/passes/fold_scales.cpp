@@ -101,6 +101,11 @@ bool is_plain_float(DType t) {
     return t == DType::F32 || t == DType::F16 || t == DType::BF16 || t == DType::F64;
 }
 
+// Whether a map from `from` to `to` keeps every value that it does not compute.
+bool keeps_values(DType from, DType to) {
+    return from == to || (to == DType::F32 && (from == DType::F16 || from == DType::BF16));
+}
+
 std::optional<Producer> producer(const Site& s, Value v, int64_t max_bytes) {
     const Graph& g = s.g_const();
     const Node* n = g.producer(v);
@@ -278,7 +283,7 @@ Value rebuilt(Site& s, const Producer& p, const Affine& a, const Type& result) {
     if (!all_are(a.scale, 1)) {
         in[p.operand] = ops::constant(g, scaled(w, p, a.scale));
     }
-    Value y = g.add(def, attrs, in)[0];
+    Value y = ops::cast(g, g.add(def, attrs, in)[0], result.dtype);
     if (all_are(a.offset, 0)) {
         return y;
     }
@@ -292,7 +297,7 @@ std::optional<Values> fold(Site& s) {
     constexpr int64_t max_bytes = int64_t{64} << 20;
     Type result = s.result();
     auto x = variable(s.g(), s.node(), result.dims);
-    if (!x || result.dtype != s.in_type(*x).dtype) {
+    if (!x || !keeps_values(s.in_type(*x).dtype, result.dtype)) {
         return std::nullopt;
     }
     // x is the product, or the product plus a bias.
@@ -302,6 +307,9 @@ std::optional<Values> fold(Site& s) {
     std::optional<size_t> inner;
     if (bias != nullptr && s.uses(v) <= 1) {
         inner = variable(s.g(), *bias, result.dims);
+        inner = inner && keeps_values(s.g().type(bias->inputs[*inner]).dtype, s.in_type(*x).dtype)
+                    ? inner
+                    : std::nullopt;
         p = inner ? producer(s, bias->inputs[*inner], max_bytes) : std::nullopt;
     }
     if (!p) {
