@@ -127,7 +127,9 @@ bool is_signed(DType t) {
 }
 
 uint16_t f16_from_f64(double x) {
-    return ieee16(x, half);
+    auto single = static_cast<float>(x);
+    bool exact = static_cast<double>(single) == x; // rounded once then too, and faster
+    return exact ? f16_from_f32(single) : ieee16(x, half);
 }
 
 uint16_t bf16_from_f64(double x) {

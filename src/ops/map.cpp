@@ -2,10 +2,12 @@
 // map: a scalar expression applied to every element of its broadcast inputs.
 #include "base/error.h"
 #include "ir/expr_math.h"
+#include "ops/eval_util.h"
 #include "ops/op_table.h"
 #include "ops/primitives.h"
 #include "ops/support/map_contents.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -118,43 +120,66 @@ void apply_block(const ExprInstr& c, DType type, const Lane& a, const Lane& b, L
 // Reads elements of one input in the order of the broadcast result.
 class Reader {
 public:
-    Reader(const Tensor& t, const Shape& out) : t_(t), shape_(out), at_(out.size(), 0) {
+    Reader(const Tensor& t, const Shape& out) : t_(t) {
         Shape own = strides_of(t.shape());
-        strides_.assign(out.size(), 0);
         size_t shift = out.size() - own.size();
-        for (size_t i = 0; i < own.size(); ++i) {
-            strides_[shift + i] = t.shape()[i] == 1 ? 0 : own[i];
+        add_axis(1, 0);
+        for (size_t i = 0; i < out.size(); ++i) {
+            bool repeats = i < shift || t.shape()[i - shift] == 1;
+            add_axis(out[i], repeats ? 0 : own[i - shift]);
         }
+        at_.assign(shape_.size(), 0);
     }
 
     void fill(Lane& lane, int64_t n) {
-        bool fp = is_float(t_.dtype());
-        for (size_t k = 0; k < static_cast<size_t>(n); ++k) {
-            if (fp) {
-                lane.f[k] = t_.get_f64(offset_);
-            } else {
-                lane.i[k] = t_.get_i64(offset_);
-            }
-            advance();
+        for (int64_t k = 0; k < n;) {
+            int64_t run = std::min(n - k, shape_.back() - at_.back());
+            auto first = static_cast<size_t>(k);
+            auto count = static_cast<size_t>(run);
+            is_float(t_.dtype()) ? read_run(std::span(lane.f).subspan(first, count))
+                                 : read_run(std::span(lane.i).subspan(first, count));
+            advance(run);
+            k += run;
         }
     }
 
 private:
-    void advance() {
-        for (size_t d = shape_.size(); d-- > 0;) {
-            offset_ += strides_[d];
-            if (++at_[d] < shape_[d]) {
-                return;
-            }
-            offset_ -= strides_[d] * shape_[d];
+    // Axes along which elements follow each other as along the last one are part of it.
+    void add_axis(int64_t size, int64_t stride) {
+        if (size == 1 && !shape_.empty()) {
+            return;
+        }
+        if (!shape_.empty() && (shape_.back() == 1 || strides_.back() == stride * size)) {
+            shape_.back() *= size;
+            strides_.back() = stride;
+            return;
+        }
+        shape_.push_back(size);
+        strides_.push_back(stride);
+    }
+
+    // Along the last axis, where elements follow each other or are one.
+    template <class W>
+    void read_run(std::span<W> out) {
+        bool one = strides_.back() == 0;
+        eval_util::read(t_, offset_, one ? out.first(1) : out);
+        if (one) {
+            std::fill(out.begin() + 1, out.end(), out[0]);
+        }
+    }
+
+    void advance(int64_t n) {
+        offset_ += strides_.back() * n;
+        at_.back() += n;
+        for (size_t d = shape_.size() - 1; at_[d] == shape_[d] && d > 0; --d) {
+            offset_ += strides_[d - 1] - strides_[d] * shape_[d];
             at_[d] = 0;
+            ++at_[d - 1];
         }
     }
 
     const Tensor& t_;
-    const Shape& shape_;
-    Shape at_;
-    Shape strides_;
+    Shape shape_, strides_, at_;
     int64_t offset_ = 0;
 };
 
@@ -216,6 +241,22 @@ std::vector<Type> infer_map(const Map& a, std::span<const Type> in) {
     return out;
 }
 
+/// Results of a type of computation, from element `start` on.
+void store(const Lane& r, DType type, Tensor& out, int64_t start, int64_t n) {
+    auto count = static_cast<size_t>(n);
+    bool narrows = out.dtype() == DType::F32 || out.dtype() == DType::F16;
+    if (type == DType::F32 && narrows) { // they are floats, which are narrowed faster
+        std::array<float, block> floats;
+        std::transform(r.f.begin(), r.f.begin() + n, floats.begin(),
+                       [](double x) { return static_cast<float>(x); });
+        return eval_util::write(std::span<const float>(floats).first(count), start, out);
+    }
+    for (size_t k = 0; k < count; ++k) {
+        int64_t at = start + static_cast<int64_t>(k);
+        is_float(out.dtype()) ? out.set_f64(at, r.f[k]) : out.set_i64(at, r.i[k]);
+    }
+}
+
 void eval_map(const Map& a, EvalArgs& e) {
     Tensor& out = e.out[0];
     std::vector<Reader> readers;
@@ -230,17 +271,12 @@ void eval_map(const Map& a, EvalArgs& e) {
         readers.emplace_back(t, out.shape());
     }
     std::vector<Lane> lanes(a.body.code.size());
-    bool fp = is_float(a.dtype);
     for (int64_t start = 0; start < out.count(); start += block) {
         int64_t n = std::min(block, out.count() - start);
         for (size_t k = 0; k < a.body.code.size(); ++k) {
             eval_instr(a.body, k, lanes, readers, n);
         }
-        const Lane& r = lanes.back();
-        for (int64_t k = 0; k < n; ++k) {
-            fp ? out.set_f64(start + k, r.f[static_cast<size_t>(k)])
-               : out.set_i64(start + k, r.i[static_cast<size_t>(k)]);
-        }
+        store(lanes.back(), a.body.type(), out, start, n);
     }
 }
 

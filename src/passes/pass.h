@@ -7,6 +7,7 @@
 #include "ir/rewrite.h"
 #include "ops/ops.h"
 
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <span>
@@ -19,16 +20,20 @@ namespace ingot {
 struct PassOptions {
     /// 16-bit floats for weights and activations (F16 or BF16); none keeps the model's types.
     std::optional<DType> precision;
-    /// Limits of constant folding: bytes of one result, bytes by which results may outgrow their
-    /// operands (each, and in total), and scalar operations in total.
+    /// Limits of constant folding: bytes of one result, bytes by which results that stay may
+    /// outgrow the constants they are made of (each, and in total), and scalar operations in total.
     int64_t fold_bytes = int64_t{64} << 20;
     int64_t fold_growth = int64_t{1} << 20;
     int64_t fold_total_growth = int64_t{32} << 20;
-    double fold_operations = 1e8;
+    double fold_operations = 1e9;
     /// Whether the device multiplies f8e4m3 by f8e4m3 faster than 16-bit floats.
     bool f8_products = false;
     /// Whether it convolves bytes faster than floats.
     bool byte_convolutions = false;
+    /// Scalar operations from which a convolution over three axes is slower than one over two, with
+    /// the copies that makes of it: of 16-bit floats, and of f32.
+    double flat_convolutions = INFINITY;
+    double flat_f32_convolutions = INFINITY;
 };
 
 /// Made by designated initialisers, so that its promises have names: a false one breaks results.
