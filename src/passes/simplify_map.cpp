@@ -324,7 +324,8 @@ std::optional<Values> flatten_later(Site& s) {
     for (Value& v : in) {
         const Node* p = s.produced(v, reshape_def);
         bool flattened = p != nullptr && s.g().type(v).dims == result &&
-                         s.g().type(p->inputs[0]).dims.size() > result.size();
+                         s.g().type(p->inputs[0]).dims.size() > result.size() &&
+                         s.g().constant(p->inputs[0]) == nullptr;
         if (flattened && (!from || s.g().type(p->inputs[0]).dims == *from)) {
             v = p->inputs[0];
             from = s.g().type(v).dims;
@@ -343,13 +344,52 @@ std::optional<Values> flatten_later(Site& s) {
     return Values{ops::reshape(s.g(), y[0], result)};
 }
 
+// A value without its first axis, which has one element, where that is a constant or what a reshape
+// was given. (flatten_later would undo others.)
+std::optional<Value> without_first_axis(Site& s, Value v) {
+    Graph& g = s.g();
+    Dims dims = g.type(v).dims;
+    dims.erase(dims.begin());
+    const Node* p = s.produced(v, reshape_def);
+    if (p != nullptr && g.type(p->inputs[0]).dims == dims) {
+        return p->inputs[0];
+    }
+    return g.constant(v) != nullptr ? std::optional(ops::reshape(g, v, dims)) : std::nullopt;
+}
+
+// A first axis of one element that some operand lacks is added behind the map, which may then be
+// part of the kernel that makes that operand.
+std::optional<Values> widen_later(Site& s) {
+    const Dims dims = s.result().dims;
+    if (dims.size() < 2 || !dims[0].is_const(1)) {
+        return std::nullopt;
+    }
+    Values in;
+    bool some_lack = false;
+    for (size_t i = 0; i < s.input_count(); ++i) {
+        size_t rank = s.in_type(i).dims.size();
+        bool lacks = rank + 1 == dims.size() && s.g().constant(s.in(i)) == nullptr;
+        some_lack = some_lack || lacks;
+        std::optional<Value> v = rank < dims.size() ? s.in(i) : without_first_axis(s, s.in(i));
+        if (!v) {
+            return std::nullopt;
+        }
+        in.push_back(*v);
+    }
+    if (!some_lack) {
+        return std::nullopt;
+    }
+    Values y = made(s, s.as<Map>().body, in);
+    return Values{ops::reshape(s.g(), y[0], dims)};
+}
+
 } // namespace
 
 Rules map_rules() {
     static const RuleRow rows[] = {
         {&map_def, compact_inputs}, {&map_def, absorb_operands},    {&map_def, compose},
         {&map_def, simplify_body},  {&map_def, decide_comparisons}, {&map_def, trivial_body},
-        {&map_def, flatten_later},  {&map_def, repeat_later}};
+        {&map_def, flatten_later},  {&map_def, repeat_later},       {&map_def, widen_later}};
     return rows;
 }
 

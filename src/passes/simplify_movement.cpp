@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules for data movement and reductions: empty pads and concats, gathers that are slices,
-// reductions over axes of one element.
+// Rules for data movement and reductions: empty pads and concats, gathers that are slices, scatters
+// that are concats, reductions over axes of one element.
 #include "passes/affine_index.h"
 #include "passes/dims_util.h"
 #include "passes/simplify.h"
@@ -222,6 +222,25 @@ std::optional<Values> gather_of_scalar(Site& s) {
 
 // --- reductions
 
+// Rows that follow each other, written over most of x: those before, them, and those behind. (Few
+// rows are written in place.)
+std::optional<Values> scatter_of_progression(Site& s) {
+    auto p = progression(s.g(), s.in(1));
+    const Dim& rows = s.in_type().dims[0];
+    bool known = p && p->start.is_const() && p->count.is_const() && rows.is_const();
+    if (!known || s.as<Scatter>().fn != "none" || p->step != 1 || s.in_type(1).rank() != 1) {
+        return std::nullopt;
+    }
+    int64_t end = p->start.value() + p->count.value();
+    if (p->start.value() < 0 || end > rows.value() || 2 * p->count.value() < rows.value()) {
+        return std::nullopt;
+    }
+    Graph& g = s.g();
+    Value before = ops::slice(g, s.in(), 0, 0, p->start);
+    Value behind = ops::slice(g, s.in(), 0, end, rows.value() - end);
+    return Values{ops::concat(g, Values{before, s.in(2), behind}, 0)};
+}
+
 std::optional<Values> reduce_of_one(Site& s) {
     const Reduce& a = s.as<Reduce>();
     const Dims& in = s.in_type().dims;
@@ -345,7 +364,7 @@ Rules movement_rules() {
         {&reduce_def, reduce_of_one},         {&reduce_def, reduce_of_extremes},
         {&arg_reduce_def, arg_reduce_of_one}, {&scan_def, scan_of_one},
         {&scan_def, scan_of_zeros},           {&gather_def, gather_of_scalar},
-        {&ops::pool_def, pool_of_one},
+        {&ops::pool_def, pool_of_one},        {&scatter_def, scatter_of_progression},
     };
     return rows;
 }
