@@ -1,27 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Family attention: every tactic, masks, causal, grouped heads, splits, packed buffers.
+#include "kernels/attention_graphs.h"
 #include "kernels/harness.h"
-#include "ops/ops.h"
 
 #include <gtest/gtest.h>
 
 namespace ingot::test {
 namespace {
-
-struct Sizes {
-    int64_t batch = 1, heads = 2, groups = 2, queries = 33, keys = 70, depth = 64, values = 64;
-};
-
-Graph graph_of(DType t, const Sizes& s, ops::Attention a = {}, const std::string& mask = {}) {
-    Graph g;
-    Value q = g.add_input("q", {t, {s.batch, s.heads, s.queries, s.depth}});
-    Value k = g.add_input("k", {t, {s.batch, s.groups, s.keys, s.depth}});
-    Value v = g.add_input("v", {t, {s.batch, s.groups, s.keys, s.values}});
-    Value m = mask.empty() ? Value() : g.add_input("m", parse_type(mask));
-    a.scale = 0.2;
-    g.add_output("y", ops::attention(g, a, q, k, v, m));
-    return g;
-}
 
 bool has(const std::vector<std::string>& names, std::string_view prefix) {
     for (const std::string& n : names) {
@@ -51,6 +36,26 @@ TEST(Attention, HalfPrecisionOnMatrixInstructions) {
     EXPECT_TRUE(has(sweep(graph_of(DType::F16, {2, 1, 1, 5, 9, 8, 8})), "att_mma"));
 }
 
+/// Heads of 4 aligned bytes, padded in shared memory.
+TEST(Attention, HeadsOfQuarterChunks) {
+    for (int64_t depth : {6, 30, 50}) {
+        SCOPED_TRACE(depth);
+        EXPECT_TRUE(has(sweep(graph_of(DType::F16, {2, 2, 1, 33, 70, depth, depth})), "att_mma"));
+    }
+    sweep_all(graph_of(DType::F32, {2, 2, 1, 33, 70, 30, 30}, {}, "f32[2,1,33,70]"));
+    // Parts of the keys are merged by fours of elements, or by a second kernel.
+    sweep(graph_of(DType::BF16, {1, 2, 2, 3, 600, 30, 30}));
+}
+
+/// Heads whose elements lie apart are copied; those of many elements are products of their own.
+TEST(Attention, HeadsThatLieApart) {
+    FamilyOptions o;
+    o.orders = {{0, 1, 3, 2}, {0, 3, 1, 2}, {0, 1, 2, 3}};
+    EXPECT_TRUE(has(sweep(graph_of(DType::F16, {1, 2, 2, 20, 40, 48, 48}), o), "att_mma"));
+    EXPECT_EQ(refusal(graph_of(DType::F16, {1, 4, 4, 16, 16, 1024, 1024})).value_or(""),
+              "no family 'attention' takes the group: heads of 1024 elements, more than 256;");
+}
+
 /// Heads of 8 aligned bytes and 4 elements, padded in shared memory.
 TEST(Attention, HeadsOfHalfChunks) {
     for (int64_t depth : {36, 60, 4, 100}) {
@@ -65,7 +70,7 @@ TEST(Attention, HeadsOfHalfChunks) {
     ops::Attention a;
     a.causal = true;
     sweep(graph_of(DType::F16, {1, 2, 2, 40, 40, 36, 36}, a, "f16[1,1,1,40]"));
-    EXPECT_FALSE(has(tactic_names(graph_of(DType::F16, {1, 1, 1, 9, 9, 6, 6})), "att_mma"));
+    EXPECT_FALSE(has(tactic_names(graph_of(DType::F16, {1, 1, 1, 9, 9, 7, 7})), "att_mma"));
     EXPECT_TRUE(
         tactic_names(graph_of(DType::F16, {1, 4, 4, 256, 256, 36, 36}))[0].starts_with("att_mma"));
 }
@@ -254,7 +259,7 @@ TEST(Attention, EveryOtherShapeAndDType) {
     expect_family(graph_of(DType::F64, {1, 1, 1, 17, 40, 24, 40}));
     expect_family(graph_of(DType::F8E5M2, {1, 1, 1, 5, 40, 16, 16}));
     expect_family(graph_of(DType::F32, {1, 1, 1, 3, 40, 16, 300}));
-    expect_family(graph_of(DType::F32, {1, 1, 1, 3, 40, 900, 16}));
+    expect_family(graph_of(DType::F64, {1, 1, 1, 3, 40, 900, 16}));
 }
 
 TEST(Attention, Causal) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // mma.sync: tiles of 16 * mi * warps rows.
-#include "kernels/attention/heads.h"
+#include "kernels/attention/byte_results.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,9 +13,9 @@ int64_t most_depth(const Heads& s) {
     return s.dtype == DType::F32 ? 160 : 256;
 }
 
-/// Bytes of q, k and v that one copy takes: 16 or 8; 0 where their rows are not aligned so.
+/// Bytes of q, k and v that one copy takes: 16, 8 or 4; 0 where their rows are not aligned so.
 int copied_bytes(const Heads& s) {
-    for (int bytes : {16, 8}) {
+    for (int bytes : {16, 8, 4}) {
         int64_t unit = int64_t{8} * bytes / bit_width(s.dtype);
         if (s.arg.depth % unit == 0 && by_vectors(s.q.view, unit) && by_vectors(s.k.view, unit) &&
             by_vectors(s.v.view, unit)) {
@@ -25,15 +25,16 @@ int copied_bytes(const Heads& s) {
     return 0;
 }
 
-/// How much longer a kernel takes with copies of 8 bytes.
+/// How much longer a kernel takes with shorter copies.
 double copy_factor(const Heads& s) {
-    return copied_bytes(s) == 16 ? 1.0 : 1.2;
+    int bytes = copied_bytes(s);
+    return bytes == 16 ? 1.0 : bytes == 8 ? 1.2 : 1.4;
 }
 
 bool runs(const Problem& p, const Heads& s) {
     bool type =
         s.dtype == DType::F16 || s.dtype == DType::BF16 || (s.dtype == DType::F32 && p.tf32);
-    return type && s.arg.depth == s.arg.values && s.arg.depth % 4 == 0 && s.arg.depth > 0 &&
+    return type && s.arg.depth == s.arg.values && s.arg.depth % 2 == 0 && s.arg.depth > 0 &&
            s.arg.depth <= most_depth(s) && copied_bytes(s) > 0 && by_vectors(s.out.view, 2);
 }
 
@@ -255,10 +256,9 @@ Launch mma_launch(const Heads& s, const Tiling& t) {
     d.add("EDGES", 1);
     d.add("MMA", wide ? "mma_tf32" : half ? "mma_f16" : "mma_bf16");
     d.add("PACK", half ? "pack_f16" : "pack_bf16");
-    l.program = {{"types", "attention_common"},
-                 d.text(),
-                 "attention_mma",
-                 std::string(device_file("attention_softmax"))};
+    add_result(d, s, wide ? "float" : "u16");
+    l.program = {uses_of(s, {"types", "attention_common"}), d.text(), "attention_mma",
+                 str(result_text(s), device_file("attention_softmax"))};
     l.entry = "attention_mma";
     int64_t bm = int64_t{16} * mi * (t.across ? 1 : t.warps);
     l.block = 32 * t.warps;
@@ -279,13 +279,15 @@ void add_mma_tactics(std::vector<Tactic>& list, const Problem& p, const Heads& s
     for (auto [mi, warps] : {std::pair{2, 4}, std::pair{1, 4}, std::pair{1, 2}}) {
         bool fits =
             shared_bytes(s, int64_t{16} * mi * warps, stage_keys(s)) <= p.arch.shared_per_block;
-        // Copies of 8 bytes, and columns that are padded, make the text longer.
-        bool short_text = !s.heavy() && s.arg.depth <= (copied_bytes(s) == 16 ? 64 : 48);
+        // Copies of 8 bytes, columns that are padded, and results of bytes make the text longer.
+        bool short_text =
+            !s.heavy() && s.byte_map == nullptr && s.arg.depth <= (copied_bytes(s) == 16 ? 64 : 48);
         if (fits && (mi == 1 || short_text)) {
             list.push_back(tactic(p, s, mi, warps));
         }
     }
-    if (s.rows <= 16 && s.arg.keys > across_keys(s) && !p.batch_invariant) {
+    bool by_fours = s.arg.depth % 4 == 0; // as the parts of keys are merged
+    if (s.rows <= 16 && s.arg.keys > across_keys(s) && by_fours && !p.batch_invariant) {
         add_across(list, p, s);
     }
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // softmax(q k^T * scale + mask) v for f16, bf16 and f32 (as TF32) with online softmax in f32:
-// mma.sync and cp.async. Every block reads its rows of q once, and all keys and values visible to
-// them. E stored elements; DH head size, a multiple of 4, padded to D in shared memory only; COPIED
-// bytes of a row, 16 or 8, are aligned; MI * 16 rows a warp, NW warps, BN keys a stage, SN of them
-// a step; QREG: q stays in registers; SPLIT: sums go to scratch. ACROSS: the warps share the rows,
-// and each has its own keys of a stage, NW * SN in all. CLUSTER > 1: the blocks of a cluster share
-// fewer than 16 rows and split the keys; each block receives the others' sums for its share of the
-// results, and adds them in order.
+// mma.sync and cp.async. Results are E, or with BYTES rounded to bytes. Every block reads its rows
+// of q once, and all keys and values visible to them. E stored elements; DH head size, even, with
+// ACROSS a multiple of 4, padded to D in shared memory only; COPIED bytes of a row, 16, 8 or 4, are
+// aligned; MI * 16 rows a warp, NW warps, BN keys a stage, SN of them a step; QREG: q stays in
+// registers; SPLIT: sums go to scratch. ACROSS: the warps share the rows, and each has its own keys
+// of a stage, NW * SN in all. CLUSTER > 1: the blocks of a cluster share fewer than 16 rows and
+// split the keys; each block receives the others' sums for its share of the results, and adds them
+// in order.
 #define STEP (TF32 ? 8 : 16) // of the depth, by one instruction
 #define D ((DH + STEP - 1) / STEP * STEP)
 #define BM (16 * MI * (ACROSS ? 1 : NW))
@@ -38,8 +39,10 @@ DEVICE void copy_chunk(u32 to, const E* from, int c, bool ok) {
         const E* at = from + (in ? c * per_chunk + e : 0);
         if (COPIED == 16)
             cp_async16(to, at, in ? 16 : 0);
-        else
+        else if (COPIED == 8)
             cp_async8(to + e * sizeof(E), at, in ? 8 : 0);
+        else
+            cp_async4(to + e * sizeof(E), at, in ? 4 : 0);
     }
 }
 DEVICE void fill_tile(u32 to, const E* from, i64 stride, int row, int rows) {
@@ -111,6 +114,25 @@ DEVICE void add_values(float (*o)[D / 2], const float (*s)[SN / 2], u32 v) {
 }
 #endif
 
+/// Two adjoining results, or sums.
+DEVICE void store_two(float* to, float x, float y) {
+    Pack<float, 2> both = {{x, y}};
+    *(Pack<float, 2>*)to = both;
+}
+#if BYTES
+DEVICE void store_two(u8* to, float x, float y) {
+#if TF32
+    *(u16*)to = (u16)rounded(x, y);
+#else
+    *(u16*)to = (u16)rounded(PACK(x, y));
+#endif
+}
+#elif !TF32
+DEVICE void store_two(u16* to, float x, float y) {
+    *(u32*)to = PACK(x, y);
+}
+#endif
+
 #if CLUSTER > 1
 constexpr int stage_bytes = (BM + 4 * BN) * pitch + (STAGED ? 8 * BN : 0);
 constexpr int part_bytes = NW * BM * (DH + 2) * 4;
@@ -139,25 +161,20 @@ DEVICE void merge_parts(float* x, const float* from, const float* marks, int ste
     }
 }
 /// Stores four columns from e on of a row of the results, from the sums and their total in x.
-DEVICE void store_four(E* O, const Attn& a, int g, int row, int e, const float* x) {
+DEVICE void store_four(RESULT* O, const Attn& a, int g, int row, int e, const float* x) {
     const int head = row / a.queries;
     const float r = x[5] > 0.0f ? 1.0f / x[5] : 0.0f;
-    E* to = O + blockIdx.z * a.o[0] + ((i64)g * a.share + head) * a.o[1] +
-            (row - head * a.queries) * a.o[2] + e;
+    RESULT* to = O + blockIdx.z * a.o[0] + ((i64)g * a.share + head) * a.o[1] +
+                 (row - head * a.queries) * a.o[2] + e;
 #pragma unroll
-    for (int k = 0; k < 4; k += 2) {
-#if TF32
-        Pack<float, 2> both = {{x[k] * r, x[k + 1] * r}};
-        *(Pack<float, 2>*)(to + k) = both;
-#else
-        *(u32*)(to + k) = PACK(x[k] * r, x[k + 1] * r);
-#endif
-    }
+    for (int k = 0; k < 4; k += 2)
+        store_two(to + k, x[k] * r, x[k + 1] * r);
 }
 #endif
 KERNEL void __launch_bounds__(NT, 1)
     attention_mma(const E* __restrict__ Q, const E* __restrict__ K, const E* __restrict__ V,
-                  const M* __restrict__ mask, E* __restrict__ O, float* __restrict__ sums, Attn a) {
+                  const M* __restrict__ mask, RESULT* __restrict__ O, float* __restrict__ sums,
+                  Attn a) {
     begin_kernel();
     SHARED(sm);
     const u32 tile = BN * pitch, q_s = smem_addr(sm), k_s = q_s + BM * pitch, v_s = k_s + 2 * tile;
@@ -368,20 +385,15 @@ KERNEL void __launch_bounds__(NT, 1)
 #else
             float r = sum > 0.0f ? 1.0f / sum : 0.0f;
             int head = row / a.queries;
-            E* to = O + blockIdx.z * a.o[0] + ((i64)g * a.share + head) * a.o[1] +
-                    (row - head * a.queries) * a.o[2] + (lane & 3) * 2;
+            RESULT* to = O + blockIdx.z * a.o[0] + ((i64)g * a.share + head) * a.o[1] +
+                         (row - head * a.queries) * a.o[2] + (lane & 3) * 2;
 #endif
 #pragma unroll
             for (int j = 0; j < D / 8; j++) {
                 if (D != DH && j * 8 + (lane & 3) * 2 >= DH)
                     break;
                 float x = o[i][4 * j + 2 * t] * r, y = o[i][4 * j + 2 * t + 1] * r;
-#if SPLIT || TF32
-                Pack<float, 2> both = {{x, y}};
-                *(Pack<float, 2>*)(to + j * 8) = both;
-#else
-                *(u32*)(to + j * 8) = PACK(x, y);
-#endif
+                store_two(to + j * 8, x, y);
             }
 #if SPLIT
             if ((lane & 3) == 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/error.h"
-#include "kernels/attention/heads.h"
+#include "kernels/attention/byte_results.h"
 
 #include <algorithm>
 
@@ -34,7 +34,9 @@ Launch program(const Heads& s, int form, int rq, int epl, int keys) {
     d.add("RQ", rq).add("EPL", epl).add("KEYS", keys);
     d.add("FOURS", keys != 0 && s.arg.depth % 4 == 0 ? 1 : 0);
     d.add("PAD", row_padding(s)).add("SPLIT", s.arg.splits > 1 ? 1 : 0);
-    l.program = {{"types", "math", "loops", "attention_common"}, d.text(), "attention_simt", {}};
+    add_result(d, s, c_type(s.dtype));
+    l.program = {
+        {"types", "math", "loops", "attention_common"}, d.text(), "attention_simt", result_text(s)};
     l.entry = form == 0 ? "attention_simt" : "attention_merge";
     return l;
 }

@@ -3,7 +3,14 @@
 // computed in C. A warp takes RQ rows. In each step a lane handles one of 32 keys, then the lanes
 // handle EPL * 32 columns of the values (blockIdx.z counts batches times blocks of columns). Scores
 // and weights of a step pass through shared memory. KEYS: so do its keys and values; FOURS: the
-// head size is a multiple of 4, and PAD 4, else 1.
+// head size is a multiple of 4, and PAD 4, else 1. Results are T, or with BYTES rounded to a byte.
+DEVICE RESULT result_of(C x) {
+#if BYTES
+    return (u8)rounded((float)widen(narrow<T>(x)), 0.0f);
+#else
+    return narrow<T>(x);
+#endif
+}
 DEVICE C warp_max(C v) {
 #pragma unroll
     for (int m = 16; m > 0; m >>= 1) {
@@ -30,7 +37,7 @@ DEVICE double from_lane(double v, int lane) {
 #if FORM == 0
 KERNEL void __launch_bounds__(256, 1)
     attention_simt(const T* __restrict__ Q, const T* __restrict__ K, const T* __restrict__ V,
-                   const M* __restrict__ mask, T* __restrict__ O, C* __restrict__ sums, Attn a,
+                   const M* __restrict__ mask, RESULT* __restrict__ O, C* __restrict__ sums, Attn a,
                    i32 columns) {
     begin_kernel();
     SHARED(sm);
@@ -212,7 +219,7 @@ KERNEL void __launch_bounds__(256, 1)
             sums[(((batch * a.groups + g) * a.splits + split) * rows + row) * (a.values + 2) + at] =
                 acc[i][e];
 #else
-            O[to + at * a.o[3]] = narrow<T>(acc[i][e] * r);
+            O[to + at * a.o[3]] = result_of(acc[i][e] * r);
 #endif
         }
     }
@@ -220,7 +227,7 @@ KERNEL void __launch_bounds__(256, 1)
 #else
 // A warp merges the splits of one row, in order.
 KERNEL void __launch_bounds__(256)
-    attention_merge(const C* __restrict__ sums, T* __restrict__ O, Attn a, i64 count) {
+    attention_merge(const C* __restrict__ sums, RESULT* __restrict__ O, Attn a, i64 count) {
     begin_kernel();
     grid_wait();
     i64 index = (i64)blockIdx.x * 8 + threadIdx.x / 32;
@@ -244,13 +251,14 @@ KERNEL void __launch_bounds__(256)
     for (int s = 0; s < a.splits; s++)
         l += from[s * step + a.values + 1] * ingot_exp(from[s * step + a.values] - base);
     C r = l == (C)0 ? (C)0 : (C)1 / l;
-    T* to = O + batch * a.o[0] + (g * a.share + head) * a.o[1] + (row - head * a.queries) * a.o[2];
+    RESULT* to =
+        O + batch * a.o[0] + (g * a.share + head) * a.o[1] + (row - head * a.queries) * a.o[2];
 #pragma unroll 1
     for (int e = lane; e < a.values; e += 32) {
         C x = (C)0;
         for (int s = 0; s < a.splits; s++)
             x += from[s * step + e] * ingot_exp(from[s * step + a.values] - base);
-        to[e * a.o[3]] = narrow<T>(x * r);
+        to[e * a.o[3]] = result_of(x * r);
     }
 }
 #endif

@@ -113,7 +113,7 @@ DEVICE void pack_weights(u32 (*p)[4], const float* s) {
 }
 
 /// Stores the results of a warp's 16 rows.
-DEVICE void store_rows(E* O, u8*, float* o, const Softmax& softmax, const Attn& a,
+DEVICE void store_rows(RESULT* O, u8*, float* o, const Softmax& softmax, const Attn& a,
                        const Tile& tile) {
     int lane = threadIdx.x & 31, w = threadIdx.x >> 5 & 3, wg = threadIdx.x >> 7;
     O += tile.z * a.o[0] + (i64)tile.g * a.share * a.o[1] + (lane & 3) * 2;
@@ -121,12 +121,17 @@ DEVICE void store_rows(E* O, u8*, float* o, const Softmax& softmax, const Attn& 
     for (int t = 0; t < 2; t++) {
         float sum = softmax.total(t), r = sum > 0.0f ? 1.0f / sum : 0.0f;
         int row = tile.m0 + wg * 64 + w * 16 + (lane >> 2) + t * 8, head = head_of(a, row);
-        E* at = O + head * a.o[1] + (row - head * a.queries) * a.o[2];
+        RESULT* at = O + head * a.o[1] + (row - head * a.queries) * a.o[2];
         if (row < a.share * a.queries)
 #pragma unroll
             for (int j = 0; j < DH / 8; j++) {
-                Pack<E, 2> both = {{o[4 * j + 2 * t] * r, o[4 * j + 2 * t + 1] * r}};
+                float x = o[4 * j + 2 * t] * r, y = o[4 * j + 2 * t + 1] * r;
+#if BYTES
+                *(u16*)(at + j * 8) = (u16)rounded(x, y);
+#else
+                Pack<E, 2> both = {{x, y}};
                 *(Pack<E, 2>*)(at + j * 8) = both;
+#endif
             }
     }
 }

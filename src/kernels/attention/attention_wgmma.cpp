@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // wgmma and TMA (9.0): forms by the number of warpgroups per block and blocks per SM.
 #include "base/error.h"
-#include "kernels/attention/heads.h"
+#include "kernels/attention/byte_results.h"
 #include "kernels/common/slabs.h"
 
 #include <algorithm>
@@ -294,10 +294,9 @@ Launch wgmma_launch(const Heads& s, const Form& f, const Tiling& t, const Arch& 
     // another block's part may hold anything.
     bool alike = s.has_mask && s.mask_of_keys && !s.arg.causal && s.arg.splits == 1;
     d.add("EDGES", alike ? 0 : 1);
-    l.program = {{"types"},
-                 d.text(),
-                 "attention_wgmma",
-                 str(device_file("wgmma"), device_file("attention_common"),
+    add_result(d, s, single ? "float" : "u16");
+    l.program = {uses_of(s, {"types"}), d.text(), "attention_wgmma",
+                 str(result_text(s), device_file("wgmma"), device_file("attention_common"),
                      device_file("attention_softmax"), device_file("attention_tiles"),
                      device_file(single ? "attention_singles" : "attention_halves"))};
     l.entry = "attention_wgmma";

@@ -6,9 +6,10 @@
 // values, the threads make the next step's weights (k0 k1 v0 k2 v1 ...); else other warpgroups of
 // the SM fill the gaps, and registers suffice for more of them. DH head size, padded to D in shared
 // memory only; REGS registers per thread, and LOAD_REGS of those that load; PER_SM blocks share an
-// SM; SPLIT: sums go to scratch. LOOP: as many blocks as the GPU holds loop over all tiles; a block
-// loads keys, values and rows of q of its next tile while it works on the current one. TAIL,
-// without OVERLAP: the last step multiplies so many keys where no more are left, or 0.
+// SM; SPLIT: sums go to scratch; BYTES: results are rounded to bytes. LOOP: as many blocks as the
+// GPU holds loop over all tiles; a block loads keys, values and rows of q of its next tile while it
+// works on the current one. TAIL, without OVERLAP: the last step multiplies so many keys where no
+// more are left, or 0.
 template <int N>
 DEVICE void scores(float* s, const Queries& q, u32 keys) {
     u64 x = wgmma_desc(q.at), y = wgmma_desc(keys);
@@ -177,8 +178,8 @@ DEVICE void attend(float* o, Softmax& softmax, Consumer& c, const u8* memory, co
 KERNEL void __launch_bounds__(THREADS, PER_SM)
     attention_wgmma(const E* __restrict__ Q, const __grid_constant__ TensorMap map_k,
                     const __grid_constant__ TensorMap map_v, const M* __restrict__ mask,
-                    E* __restrict__ O, float* __restrict__ sums, const __grid_constant__ Attn a,
-                    int tiles) {
+                    RESULT* __restrict__ O, float* __restrict__ sums,
+                    const __grid_constant__ Attn a, int tiles) {
     begin_kernel();
     const int count = LOOP ? tiles : 1, first = LOOP ? blockIdx.x : 0;
     const int stride = LOOP ? gridDim.x : 1;

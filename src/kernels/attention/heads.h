@@ -24,7 +24,8 @@ struct Heads {
     bool has_mask = false;
     bool mask_of_keys = false; // the same for all rows of a tile
     int64_t batch = 0;
-    int64_t rows = 0; // of a group: query heads that share keys are rows of one tile
+    int64_t rows = 0;               // of a group: query heads that share keys are rows of one tile
+    const Expr* byte_map = nullptr; // rounds results to bytes, in the group
     DType dtype = DType::F32;
 
     /// Softcap, or a mask for every row: kernels with more text and registers.
