@@ -440,6 +440,34 @@ TEST(Conv, OneAndThreeSpatialAxes) {
                       .high = {1, 1, 1}}));
 }
 
+/// Windows over two axes of three: the first axis is images, or the other two are one.
+TEST(Conv, WindowsOverTwoAxesOfThree) {
+    auto windows = [](std::string x, std::string w, std::vector<int64_t> pads) {
+        ConvCase c{std::move(x), std::move(w), {1, 1, 1}, {1, 1, 1}, pads, pads};
+        return c;
+    };
+    EXPECT_TRUE(ran(sweep(conv_graph(windows("f16[2,16,3,5,4]", "f16[8,16,1,3,3]", {0, 1, 1}))),
+                    "conv_wgmma"));
+    EXPECT_TRUE(ran(sweep(with_residual(windows("f16[2,16,4,3,4]", "f16[8,16,3,1,1]", {1, 0, 0}))),
+                    "conv_wgmma"));
+    ConvCase apart = windows("f16[1,16,7,2,3]", "f16[8,16,3,1,1]", {0, 0, 0});
+    apart.strides = apart.dilations = {2, 1, 1};
+    sweep(conv_graph(apart));
+    // The first axis has padding, or steps.
+    FamilyOptions o;
+    expect_family(conv_graph(windows("f16[2,8,4,5,6]", "f16[8,8,1,3,3]", {1, 1, 1})), o);
+    ConvCase steps = windows("f16[2,8,4,5,6]", "f16[8,8,1,3,3]", {0, 1, 1});
+    steps.strides = {2, 1, 1};
+    expect_family(conv_graph(steps), o);
+    // Depthwise, and the first layer of a network for videos.
+    ConvCase depthwise = windows("f16[1,16,4,5,4]", "f16[16,1,1,3,3]", {0, 1, 1});
+    depthwise.groups = 16;
+    sweep(conv_graph(depthwise));
+    ConvCase first = windows("f16[1,3,3,9,8]", "f16[16,3,1,3,3]", {0, 1, 1});
+    first.strides = {1, 2, 2};
+    EXPECT_TRUE(ran(sweep(conv_graph(first)), "conv_stem"));
+}
+
 TEST(Conv, ElementTypes) {
     FamilyOptions rounded; // to TF32
     rounded.tolerance = 2e-3;

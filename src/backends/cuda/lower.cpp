@@ -26,9 +26,15 @@ std::span<const Pass> lowering_passes() {
 
 Graph lower(const Graph& g, const CompileOptions& options, const kernels::Arch& arch) {
     TraceSpan span("lower", g.name());
-    int wanted = options.of<CudaOptions>().arch;
+    const auto& of_cuda = options.of<CudaOptions>();
+    const kernels::Arch& target = of_cuda.arch != 0 ? kernels::arch_of(of_cuda.arch) : arch;
     PassOptions facts;
-    facts.f8_products = (wanted != 0 ? kernels::arch_of(wanted) : arch).has_fp8_mma();
+    facts.f8_products = target.has_fp8_mma();
+    if (target.has_wgmma()) { // which convolves over two axes alone
+        constexpr double from = 2e8;
+        facts.flat_convolutions = from;
+        facts.flat_f32_convolutions = of_cuda.tf32 ? from : facts.flat_f32_convolutions;
+    }
     return plan::run_lowering(lowering_passes(), g, options, facts);
 }
 

@@ -31,6 +31,36 @@ void check(const ConvShape& s, const Shape& high) {
     }
 }
 
+/// Whether windows are single elements along an axis, one for each.
+bool is_walked(const WindowArg& w, size_t axis) {
+    return w.kernel[axis] == 1 && w.stride[axis] == 1 && w.low[axis] == 0 &&
+           w.out[axis] == w.in[axis];
+}
+
+/// Windows over two axes of three: a first axis that is walked becomes images, and two that are
+/// walked one, where they lie so in memory. The order of result positions stays.
+void flatten(ConvShape& s) {
+    WindowArg& w = s.window;
+    if (w.in[0] == 1 || s.taps() == 1) {
+        return;
+    }
+    if (is_walked(w, 0) && (s.images == 1 || w.step_n == w.in[0] * w.step[0])) {
+        s.images *= w.in[0];
+        w.step_n = w.step[0];
+        w.in[0] = w.out[0] = 1;
+        w.step[0] = 0;
+    } else if (is_walked(w, 1) && is_walked(w, 2) && w.step[1] == w.in[2] * w.step[2]) {
+        int64_t positions = w.in[1] * w.in[2];
+        w.in = {1, w.in[0], positions};
+        w.out = {1, w.out[0], positions};
+        w.kernel = {1, w.kernel[0], 1};
+        w.stride = {1, w.stride[0], 1};
+        w.dilation = {1, w.dilation[0], 1};
+        w.low = {0, w.low[0], 0};
+        w.step = {0, w.step[0], w.step[2]};
+    }
+}
+
 } // namespace
 
 ConvShape conv_shape(const Problem& p) {
@@ -78,6 +108,7 @@ ConvShape conv_shape(const Problem& p) {
         }
     }
     check(s, eval(attrs.high, p.symbols));
+    flatten(s);
     return s;
 }
 

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// stack_depth: a convolution over three axes becomes one over two, whose channels are those of its
+// positions along the first axis, side by side. Kernels for two axes fetch whole boxes of their
+// input (conv_wgmma) and take a third of the time; the input is written once for each position.
+#include "ir/rewrite.h"
+#include "lower/lowering.h"
+#include "ops/ops.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ingot::plan {
+
+namespace {
+
+/// A larger input is copied for longer than that saves.
+constexpr int64_t most_channels = 8192;
+
+struct Deep {
+    int64_t depth, results;           // positions along the first axis: of the input, of the result
+    int64_t kernel, stride, dilation; // along it
+    int64_t low;
+    double operations; // of the convolution
+};
+
+std::optional<Deep> deep(const Graph& g, const Node& n) {
+    const Tensor* w = g.constant(n.inputs[1]);
+    const Type& x = g.type(n.inputs[0]);
+    if (w == nullptr || w->rank() != 5 || bit_width(w->dtype()) < 16 || !is_float(w->dtype())) {
+        return std::nullopt;
+    }
+    const auto& a = n.as<ops::Conv>();
+    const Shape& s = w->shape();
+    std::optional<int64_t> low = a.low[0].as_const();
+    std::optional<int64_t> depth = x.dims[2].as_const();
+    std::optional<int64_t> results = g.type(n.outputs[0]).dims[2].as_const();
+    bool fits = a.groups == 1 && s[2] > 1 && s[3] * s[4] > 1 && x.dtype == w->dtype() &&
+                a.dtype == x.dtype && low && depth && results && *results > 0 &&
+                s[1] * s[2] <= most_channels;
+    if (!fits) {
+        return std::nullopt;
+    }
+    double operations = 2.0 * static_cast<double>(w->count()) * static_cast<double>(*results);
+    for (size_t i = 3; i < 5; ++i) {
+        operations *= static_cast<double>(g.type(n.outputs[0]).dims[i].as_const().value_or(100));
+    }
+    return Deep{*depth, *results, s[2], a.strides[0], a.dilations[0], *low, operations};
+}
+
+/// The elements that position `tap` of windows meets, for each result: zeros outside of x.
+Value met_by(Graph& g, Value x, const Deep& d, int64_t tap) {
+    int64_t from = tap * d.dilation - d.low; // of the first result
+    int64_t before = from < 0 ? std::min(d.results, (-from + d.stride - 1) / d.stride) : 0;
+    int64_t first = from + before * d.stride;
+    int64_t inside = first < d.depth ? (d.depth - 1 - first) / d.stride + 1 : 0;
+    inside = std::min(inside, d.results - before);
+    auto zeros = [&](int64_t count) {
+        Dims dims = g.type(x).dims;
+        dims[2] = count;
+        return ops::full(g, g.type(x).dtype, dims, 0);
+    };
+    Values parts;
+    if (before > 0) {
+        parts.push_back(zeros(before));
+    }
+    if (inside > 0) {
+        parts.push_back(ops::slice(g, x, 2, first, inside, d.stride));
+    }
+    if (before + inside < d.results) {
+        parts.push_back(zeros(d.results - before - inside));
+    }
+    return parts.size() == 1 ? parts[0] : ops::concat(g, parts, 2);
+}
+
+/// [results, channels, depth, ...] as [results, depth * channels, 1, ...].
+Tensor stacked(const Tensor& w) {
+    Shape s = w.shape();
+    Tensor out = Tensor::empty(w.dtype(), {s[0], s[2] * s[1], 1, s[3], s[4]});
+    size_t block = w.bytes().size() / static_cast<size_t>(s[0] * s[1] * s[2]);
+    std::byte* to = out.mutable_bytes().data();
+    for (int64_t r = 0; r < s[0]; ++r) {
+        for (int64_t k = 0; k < s[2]; ++k) {
+            for (int64_t c = 0; c < s[1]; ++c) {
+                auto from = static_cast<size_t>((r * s[1] + c) * s[2] + k) * block;
+                std::memcpy(to, w.bytes().data() + from, block);
+                to += block;
+            }
+        }
+    }
+    return out;
+}
+
+Values stack(Graph& g, const Node& n, std::span<const Value> in, const Deep& d) {
+    Values parts;
+    for (int64_t tap = 0; tap < d.kernel; ++tap) {
+        parts.push_back(met_by(g, in[0], d, tap));
+    }
+    auto a = n.as<ops::Conv>();
+    a.strides[0] = a.dilations[0] = 1;
+    a.low[0] = a.high[0] = 0;
+    Tensor w = stacked(*g.constant(in[1]));
+    return {ops::conv(g, a, ops::concat(g, parts, 1), ops::constant(g, std::move(w)))};
+}
+
+Graph without_depth(const Graph& g, const PassOptions& o) {
+    return dead_code(rewrite(g, [&](Rewriter& r, const Node& n, std::span<const Value> in) {
+        std::optional<Deep> d = n.is(ops::conv_def) ? deep(g, n) : std::nullopt;
+        bool single = d && g.type(n.inputs[0]).dtype == DType::F32;
+        bool pays = d && d->operations >= (single ? o.flat_f32_convolutions : o.flat_convolutions);
+        return pays ? std::optional(stack(r.out(), n, in, *d)) : std::nullopt;
+    }));
+}
+
+} // namespace
+
+Pass stack_depth(const KernelSet&) {
+    return {
+        .name = "stack_depth",
+        .summary = "convolutions over three axes become convolutions over two with more channels",
+        .run = without_depth,
+    };
+}
+
+} // namespace ingot::plan
