@@ -6,9 +6,11 @@
 // fill no whole vectors get further ones, which are zeros. An infinity or NaN among the channels
 // with zeros reaches results.
 #include "ir/rewrite.h"
+#include "lower/channel_ops.h"
 #include "lower/channel_route.h"
 #include "lower/lowering.h"
 #include "ops/ops.h"
+#include "ops/squeeze_excite.h"
 
 #include <algorithm>
 #include <cmath>
@@ -21,68 +23,10 @@ namespace ingot::plan {
 
 namespace {
 
-/// Kernels copy vectors of this many bits.
-constexpr int64_t vector_bits = 128;
 /// Weights of a shuffled value's readers grow by no more; where they would, the value is written.
 constexpr int64_t most_widening = 5;
 /// More channels than any convolution's are something else, as the tokens of a text.
 constexpr int64_t most_channels = 8192;
-
-/// The constant weights of a convolution of floats.
-const Tensor* weights_of(const Graph& g, const Node& n) {
-    const Tensor* w = n.is(ops::conv_def) ? g.constant(n.inputs[1]) : nullptr;
-    bool fits = w != nullptr && is_float(w->dtype()) && bit_width(w->dtype()) >= 16 &&
-                bit_width(w->dtype()) <= 32 && w->count() > 0 &&
-                g.type(n.outputs[0]).dtype == w->dtype();
-    return fits ? w : nullptr;
-}
-
-bool is_dense(const Graph& g, const Node& n) {
-    return weights_of(g, n) != nullptr && n.as<ops::Conv>().groups == 1;
-}
-
-bool is_depthwise(const Graph& g, const Node& n) {
-    const Tensor* w = weights_of(g, n);
-    return w != nullptr && w->shape()[1] == 1 && n.as<ops::Conv>().groups == w->shape()[0] &&
-           g.type(n.inputs[0]).dims[1].is_const(w->shape()[0]);
-}
-
-/// Whether a map's constant operand differs by channel alone.
-bool is_by_channel(const Tensor& t, int rank) {
-    for (int i = 0; i < t.rank(); ++i) {
-        if (t.shape()[static_cast<size_t>(i)] != 1 && i + rank - t.rank() != 1) {
-            return false;
-        }
-    }
-    return is_float(t.dtype()) && t.rank() <= rank;
-}
-
-bool is_finite_at_zeros(const Expr& e, size_t inputs) {
-    std::vector<Scalar> zeros(inputs);
-    std::vector<Scalar> work(e.code.size());
-    return std::isfinite(eval(e, zeros, work).f);
-}
-
-/// The one operand of a map that is no constant, where the map takes further channels of zeros as
-/// it does others.
-std::optional<size_t> mapped_operand(const Graph& g, const Node& n) {
-    if (!n.is(map_def) || !is_float(g.type(n.outputs[0]).dtype)) {
-        return std::nullopt;
-    }
-    const Type& result = g.type(n.outputs[0]);
-    std::optional<size_t> found;
-    for (size_t i = 0; i < n.inputs.size(); ++i) {
-        const Tensor* t = g.constant(n.inputs[i]);
-        if (t != nullptr ? !is_by_channel(*t, result.rank())
-                         : found || g.type(n.inputs[i]).dims != result.dims) {
-            return std::nullopt;
-        }
-        found = t == nullptr ? i : found;
-    }
-    bool fits = found && is_float(g.type(n.inputs[*found]).dtype) &&
-                is_finite_at_zeros(n.as<Map>().body, n.inputs.size());
-    return fits ? found : std::nullopt;
-}
 
 /// Weights [results, channels, window...] whose channel c is at places[c] of `wide` ones.
 Tensor with_channels_at(const Tensor& w, std::span<const int64_t> places, int64_t wide) {
@@ -121,12 +65,6 @@ std::vector<int64_t> first_places(int64_t n) {
     return out;
 }
 
-int64_t whole_vectors(int64_t channels, DType t) {
-    int64_t vector = vector_bits / bit_width(t);
-    int64_t whole = (channels + vector - 1) / vector * vector;
-    return whole <= 2 * channels ? whole : channels; // else it would be mostly zeros
-}
-
 class Router {
 public:
     explicit Router(const Graph& g)
@@ -147,6 +85,7 @@ public:
                                                   [&](const Node* u) { return takes(*u, v); });
             }
         }
+        padded_ = padded_values(g, users_, takes_routes_);
     }
 
     std::optional<Values> rewritten(Rewriter& r, const Node& n, std::span<const Value> in) {
@@ -156,10 +95,16 @@ public:
         if (weights_of(g_, n) != nullptr) {
             return convolution(r, n, in);
         }
+        if (padded_[n.outputs[0].id] != 0) {
+            return channelwise(r, n, channelwise_operands(g_, n));
+        }
         if (takes_routes_[n.outputs[0].id] == 0) {
             return std::nullopt;
         }
-        return n.is(map_def) ? map(r, n) : moved(r, n, in);
+        if (std::optional<size_t> operand = mapped_operand(g_, n)) {
+            return channelwise(r, n, {*operand});
+        }
+        return moved(r, n, in);
     }
 
 private:
@@ -288,12 +233,36 @@ private:
         return once && s.channels <= most * route->count() ? std::optional(s) : std::nullopt;
     }
 
+    /// A convolution's input with channels of zeros behind its own, where they fill no vectors: a
+    /// copy takes less than convolutions of single elements do, unless positions are few.
+    std::optional<Value> filled(Graph& out, Value old, Value x) {
+        constexpr int64_t least_channels = 9;
+        constexpr int64_t least_positions = 49;
+        const Type t = out.type(x);
+        int64_t channels = channels_of(out, x);
+        int64_t positions = 1;
+        for (size_t i = 2; i < t.dims.size(); ++i) {
+            positions *= t.dims[i].as_const().value_or(least_positions);
+        }
+        int64_t more = whole_vectors(channels, t.dtype) - channels;
+        if (more == 0 || channels < least_channels || positions < least_positions) {
+            return std::nullopt;
+        }
+        auto [it, is_new] = filled_.try_emplace(old.id);
+        if (is_new) {
+            Dims zeros = t.dims;
+            zeros[1] = more;
+            it->second = ops::concat(out, Values{x, ops::full(out, t.dtype, zeros, 0)}, 1);
+        }
+        return it->second;
+    }
+
     std::optional<Values> convolution(Rewriter& r, const Node& n, std::span<const Value> in) {
         Graph& out = r.out();
         Tensor w = *weights_of(g_, n);
         auto a = r.current(n).as<ops::Conv>();
         int64_t results = w.shape()[0];
-        bool takes = takes_routes_[n.outputs[0].id] != 0;
+        bool takes = takes_routes_[n.outputs[0].id] != 0 || padded_[n.outputs[0].id] != 0;
         Value x = in[0];
         int64_t wide = results;
         std::vector<int64_t> places = first_places(results);
@@ -301,15 +270,23 @@ private:
             if (std::optional<Source> s = source_of(out, n.inputs[0], 2 * most_widening)) {
                 x = side_by_side(out, s->run);
                 w = with_channels_at(w, s->places, s->channels);
+            } else if (std::optional<Value> whole = filled(out, n.inputs[0], in[0])) {
+                w = with_channels_at(w, first_places(w.shape()[1]), channels_of(out, *whole));
+                x = *whole;
             }
             wide = takes ? whole_vectors(results, w.dtype()) : results;
-        } else if (is_depthwise(g_, n) && takes) {
-            if (std::optional<Source> s = source_of(out, n.inputs[0], most_widening)) {
+        } else if (is_depthwise(g_, n)) {
+            std::optional<Source> s =
+                takes ? source_of(out, n.inputs[0], most_widening) : std::nullopt;
+            if (s) {
                 x = side_by_side(out, s->run);
                 places = s->places;
                 wide = s->channels;
-                a.groups = wide;
+            } else if (std::optional<Value> whole = filled(out, n.inputs[0], in[0])) {
+                x = *whole;
+                wide = channels_of(out, x);
             }
+            a.groups = wide;
         }
         if (x == in[0] && wide == results) {
             return std::nullopt;
@@ -322,37 +299,82 @@ private:
         return Values{gathered(out, y, places)};
     }
 
-    std::optional<Values> map(Rewriter& r, const Node& n) {
-        std::optional<size_t> operand = mapped_operand(g_, n);
+    /// The operands of an op with channels in other places: `wide` is what the operands at
+    /// `positions` lie in.
+    Values read_at(Rewriter& r, const Node& n, const std::vector<size_t>& positions,
+                   std::span<const Source> sources) const {
         Graph& out = r.out();
-        std::optional<Source> s =
-            operand ? source_of(out, n.inputs[*operand], most_widening) : std::nullopt;
-        if (!s || s->run.size() != 1) {
-            return std::nullopt;
-        }
-        auto count = static_cast<int64_t>(s->places.size());
+        const Source& s = sources[0];
+        auto count = static_cast<int64_t>(s.places.size());
         int rank = g_.type(n.outputs[0]).rank();
         Values read;
         for (size_t i = 0; i < n.inputs.size(); ++i) {
+            auto at = std::find(positions.begin(), positions.end(), i);
             const Tensor* t = g_.constant(n.inputs[i]);
-            int axis = t != nullptr ? 1 - (rank - t->rank()) : -1;
+            if (at != positions.end()) {
+                read.push_back(sources[static_cast<size_t>(at - positions.begin())].run[0]);
+                continue;
+            }
+            bool excites = n.is(ops::squeeze_excite_def);
+            int axis = t == nullptr || (!excites && !n.is(map_def)) ? -1
+                       : excites                                    ? (i == 2   ? -1
+                                                                       : i == 1 ? 1
+                                                                                : 0)
+                                                                    : 1 - (rank - t->rank());
             bool grows = axis >= 0 && count != 1 && t->shape()[static_cast<size_t>(axis)] == count;
-            Value same = i == *operand ? s->run[0] : r.mapped(n.inputs[i]);
-            read.push_back(grows
-                               ? ops::constant(out, with_elements_at(*t, static_cast<size_t>(axis),
-                                                                     s->places, s->channels))
-                               : same);
+            if (!grows) {
+                read.push_back(r.mapped(n.inputs[i]));
+                continue;
+            }
+            Tensor wide = excites && i == 1 ? with_channels_at(*t, s.places, s.channels)
+                                            : with_elements_at(*t, static_cast<size_t>(axis),
+                                                               s.places, s.channels);
+            read.push_back(ops::constant(out, std::move(wide)));
         }
-        const auto& m = n.as<Map>();
-        Value y = ops::map(out, m.body, m.dtype, read);
-        set_route(r, n.outputs[0], y, s->places);
-        return Values{gathered(out, y, s->places)};
+        return read;
+    }
+
+    /// An op that treats each channel alone, on those that lie in other places.
+    std::optional<Values> channelwise(Rewriter& r, const Node& n,
+                                      const std::vector<size_t>& positions) {
+        Graph& out = r.out();
+        std::vector<Source> sources;
+        for (size_t i : positions) {
+            std::optional<Source> s = source_of(out, n.inputs[i], most_widening);
+            if (!s || s->run.size() != 1 || (!sources.empty() && s->places != sources[0].places) ||
+                (!sources.empty() && s->channels != sources[0].channels)) {
+                return std::nullopt;
+            }
+            sources.push_back(std::move(*s));
+        }
+        Values read = read_at(r, n, positions, sources);
+        Value y = with_dims_of(out, n, read, sources[0].channels);
+        set_route(r, n.outputs[0], y, sources[0].places);
+        return Values{gathered(out, y, sources[0].places)};
+    }
+
+    /// n of other operands, whose results have so many channels.
+    static Value with_dims_of(Graph& out, const Node& n, const Values& in, int64_t channels) {
+        if (n.is(reshape_def) || n.is(broadcast_def)) {
+            Dims dims = n.is(reshape_def) ? n.as<Reshape>().dims : n.as<Broadcast>().dims;
+            dims[1] = channels;
+            return n.is(reshape_def) ? ops::reshape(out, in[0], dims)
+                                     : ops::broadcast_to(out, in[0], dims);
+        }
+        if (n.is(slice_def)) {
+            auto a = n.as<Slice>();
+            a.sizes[1] = channels;
+            return out.add1(slice_def, a, in);
+        }
+        return out.add(*n.def, n.attrs, in)[0];
     }
 
     const Graph& g_;
-    std::vector<std::vector<const Node*>> users_;
+    Users users_;
     std::vector<char> takes_routes_; // by old value: all of its uses do
+    std::vector<char> padded_;       // by old value: as padded_values() says
     std::vector<std::optional<ChannelRoute>> routes_;
+    std::map<uint32_t, Value> filled_; // by old value
 };
 
 } // namespace
