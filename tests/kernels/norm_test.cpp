@@ -160,11 +160,19 @@ TEST(GroupNorm, ChannelsLast) {
     // Groups of two channels, doubles and bytes.
     o.tactic = "channels";
     expect_family(group_graph("f64[1,12,9,9]", 3), o);
+    // One group, by threads whose channels it has; channels apart.
+    for (const char* t : {"f16[2,320,7,7]", "f32[1,512,5,4]", "f16[1,512,3,2]"}) {
+        o.tactic = "channels";
+        EXPECT_EQ(expect_family(group_graph(t, 1), o).tactic, "channels") << t;
+        o.tactic.clear();
+    }
     expect_family(group_graph("f8e5m2[2,64,5,7]", 4), o);
     expect_family(group_graph("f16[2,48,30,31]", 24), o);
     o.orders = {{0, 2, 1}};
     o.tactic = "";
     expect_family(group_graph("f32[2,64,360]", 32), o);
+    // One row a channel, whose elements lie far apart.
+    EXPECT_EQ(tactic_names(group_graph("f16[1,512,6399]", 512), o).front(), "channels");
     o.strided = true;
     sweep(group_graph("f16[3,64,36]", 8), o);
 }

@@ -54,6 +54,9 @@ TEST(SqueezeExcite, EveryArchitectureAndType) {
     expect_both(excite_graph({"f32[2,48,5,7]", 48, 6}));
     expect_both(excite_graph({"bf16[2,48,5,7]", 48, 6}));
     EXPECT_TRUE(refusal(excite_graph({"f64[1,8,4]", 8, 4})));
+    EXPECT_EQ(
+        refusal(excite_graph({"f16[1,1536,4]", 1536, 768})).value_or(""),
+        "no family 'squeeze_excite' takes the group: weights [768,1536] are more than 262144;");
 }
 
 TEST(SqueezeExcite, OddChannelsAndOtherSpatialAxes) {
@@ -79,7 +82,7 @@ TEST(SqueezeExcite, WhatDoesNotFitTakesTwoLaunches) {
     Graph g = excite_graph({"f16[1,16,400,400]", 16, 4});
     EXPECT_EQ(tactic_names(g), std::vector<std::string>{"slices"});
     // Weights that find no room are read where they lie.
-    Graph wide = excite_graph({"f16[1,960,5,5]", 960, 600});
+    Graph wide = excite_graph({"f16[1,960,5,5]", 960, 270});
     expect_family(wide, {.tactic = "cluster"});
     expect_family(wide, {.tactic = "slices"});
 }

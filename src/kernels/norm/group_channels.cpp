@@ -27,6 +27,8 @@ struct GroupedChannels : GroupShape {
     bool wide() const { return x.dtype == DType::F64; }
     int64_t width() const { return wide() ? 8 : 4; }
     int64_t threads() const { return int64_t{arg.vectors} * arg.rows; }
+    /// Whether a thread's channels are of one group.
+    bool folded() const { return size() % vector == 0; }
 };
 
 std::optional<GroupedChannels> grouped_channels(const Problem& p) {
@@ -66,6 +68,9 @@ Launch launch_of(const Problem& p, const GroupedChannels& s, const char* entry, 
     Defines d;
     d.add("PHASE", phase).add("T", c_type(s.x.dtype)).add("C", s.wide() ? "double" : "float");
     d.add("V", s.vector);
+    if (phase == 0) {
+        d.add("FOLDED", s.folded() ? 1 : 0);
+    }
     if (phase == 1) {
         d.add("S", c_type(s.scale.dtype)).add("B", c_type(s.bias.dtype));
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Group normalisation with channels innermost. A thread keeps V channels and walks the pixels of
 // its part of an image (blockIdx.y), with `rows` threads along the pixels. PHASE 0: mean and sum of
-// squared distances of each group in each part. PHASE 1: merges the parts in order and applies.
-// Traffic: x twice, mostly from L2 the second time, and the result once. T x, S scale, B bias, OUT
-// result, C compute.
+// squared distances of each group in each part; FOLDED: a thread's channels are of one group. PHASE
+// 1: merges the parts in order and applies. Traffic: x twice, mostly from L2 the second time, and
+// the result once. T x, S scale, B bias, OUT result, C compute.
 struct Channels {
     i64 x_image, x_pixel, y_image, y_pixel, scale_step, bias_step;
     i32 channels, groups, pixels, part, vectors, rows;
@@ -63,6 +63,19 @@ KERNEL void __launch_bounds__(512)
             square[k] += d * d;
         }
     }
+#if FOLDED
+    C first = (C)0, all = (C)0;
+#pragma unroll
+    for (int k = 0; k < V; k++)
+        first += (shift[k] + sum[k] * each) * (C)(1.0f / V);
+#pragma unroll
+    for (int k = 0; k < V; k++) {
+        C mean = sum[k] * each, d = shift[k] + mean - first;
+        all += square[k] - sum[k] * mean + (C)count * d * d;
+    }
+    means[row * s.vectors + column] = first;
+    squares[row * s.vectors + column] = all;
+#else
     const int at = row * s.channels + column * V;
 #pragma unroll
     for (int k = 0; k < V; k++) {
@@ -70,21 +83,26 @@ KERNEL void __launch_bounds__(512)
         means[at + k] = shift[k] + mean;
         squares[at + k] = square[k] - sum[k] * mean;
     }
+#endif
     sync();
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
     if (warp >= warps)
         return;
+    constexpr int together = FOLDED ? V : 1; // channels of a column
+    const int columns = size / together, pitch = s.channels / together;
     for (int g = warp; g < s.groups; g += warps) {
         C mean = (C)0, total = (C)0;
-        for (int j = lane; j < s.rows * size; j += 32) {
-            int r = j / size, rest = end - begin - r;
-            C weight = (C)(rest > 0 ? (rest + s.rows - 1) / s.rows : 0);
-            mean += weight * means[r * s.channels + g * size + j - r * size];
+        for (int j = lane; j < s.rows * columns; j += 32) {
+            int r = j / columns, rest = end - begin - r;
+            C weight = (C)(rest > 0 ? (rest + s.rows - 1) / s.rows * together : 0);
+            mean += weight * means[r * pitch + g * columns + j - r * columns];
         }
         mean = warp_sum(mean) * share;
-        for (int j = lane; j < s.rows * size; j += 32) {
-            int r = j / size, rest = end - begin - r, c = r * s.channels + g * size + j - r * size;
-            C weight = (C)(rest > 0 ? (rest + s.rows - 1) / s.rows : 0), d = means[c] - mean;
+        for (int j = lane; j < s.rows * columns; j += 32) {
+            int r = j / columns, rest = end - begin - r;
+            int c = r * pitch + g * columns + j - r * columns;
+            C weight = (C)(rest > 0 ? (rest + s.rows - 1) / s.rows * together : 0);
+            C d = means[c] - mean;
             total += squares[c] + weight * d * d;
         }
         total = warp_sum(total);

@@ -223,7 +223,11 @@ double cost_us(const Rows& s, const Choice& c, const Arch& arch) {
     double row = 2 * n * static_cast<double>(bytes_of(s.x.dtype));
     int64_t rows = s.kept.arg.count;
     if (c.form == InLoops) {
-        return 3.8 + 2 * block_bytes_us(arch, rows, 1.5 * row);
+        // Elements apart come with the sector that they lie in.
+        constexpr double sector = 32;
+        bool apart = s.row.arg.strides[0][static_cast<size_t>(s.row.axes - 1)] != 1;
+        double more = apart ? sector / static_cast<double>(bytes_of(s.x.dtype)) : 1;
+        return 3.8 + 2 * block_bytes_us(arch, rows, 1.5 * more * row);
     }
     if (c.form == InColumns) {
         return 2.5 + block_bytes_us(arch, div_up(rows, 32), 32 * row);

@@ -360,6 +360,11 @@ std::optional<std::string> refuse(const Group& group) {
         w[0].value() > most_hidden) {
         return str("weights ", w, " are not of known sizes, of at most ", most_hidden, " results");
     }
+    // Measured: 80 us for 1,536 by 768, which products of their own read with all SMs.
+    constexpr int64_t most_weights = int64_t{1} << 18;
+    if (w[0].value() * w[1].value() > most_weights) {
+        return str("weights ", w, " are more than ", most_weights);
+    }
     if (auto why = refuse_rows(group)) {
         return why;
     }
