@@ -4,13 +4,13 @@
 
   gpu_wide.py --work DIR --out FILE.json [--cases a,b] [--build build] [--peers ort,eager,compile]
 
-Each case is a model of torchvision or transformers with random weights, in 16-bit floats, exported here by
+Each case is a model of torchvision, timm or transformers with random weights, in 16-bit floats, exported here by
 torch.onnx.export: Ingot and ONNX Runtime get the same file. Ingot replays its own graph; ONNX Runtime runs with
 CUDA graphs and bound device memory where the model lets it (`ort_graph` says so), PyTorch eager and torch.compile
 (default mode) under a CUDA graph. All cases prepare side by side, each in a process; then they are timed one by one,
 the sides taking turns. Figures are medians of the GPU's milliseconds. `error` and `torch_error` are the largest
 differences from PyTorch in float32, relative to the range of the output. FILE.md beside FILE.json is a table.
-Needs torch, torchvision, transformers, onnxscript, onnxruntime-gpu (without one of them: its column is empty),
+Needs torch, torchvision, timm, transformers, onnxscript, onnxruntime-gpu (without the last: its column is empty),
 and libingot_bench.so and ingot in BUILD.
 """
 import argparse
@@ -42,6 +42,21 @@ def segmentation(name, size=512):
     return make, inputs
 
 
+def zoo(name, size=224, batch=1):
+    """A classifier of timm."""
+    def make():
+        import timm
+        return timm.create_model(name, pretrained=False)
+    return make, {"x": ("f", (batch, 3, size, size))}
+
+
+def video(name, size, frames=16):
+    def make():
+        import torchvision
+        return getattr(torchvision.models.video, name)(weights=None)
+    return make, {"x": ("f", (1, 3, frames, size, size))}
+
+
 def text(model, config, length=128, batch=1, **options):
     """A text model of transformers with its configuration's default sizes, but for `options`."""
     def make():
@@ -68,6 +83,9 @@ def whisper_encoder():
             decoder_layers=1, decoder_attention_heads=8, decoder_ffn_dim=2048)).encoder
     return make, {"input_features": ("f", (1, 80, 3000))}
 
+
+# A decoder without a cache, of 6 small layers.
+SMALL = {"hidden_size": 768, "num_hidden_layers": 6, "num_attention_heads": 12, "vocab_size": 32000, "use_cache": False}
 
 CASES = {
     "densenet121": vision("densenet121"),
@@ -104,6 +122,31 @@ CASES = {
     "convnext_v2": image("ConvNextV2Model", "ConvNextV2Config"),
     "whisper_encoder": whisper_encoder(),
     "wav2vec2": speech("Wav2Vec2Model", "Wav2Vec2Config", "input_values", (1, 32000), num_hidden_layers=6),
+    **{name: zoo(name, size) for name, size in (
+        ("hrnet_w18_small_v2", 224), ("rexnet_100", 224), ("res2net50_26w_4s", 224), ("dm_nfnet_f0", 256),
+        ("levit_128", 224), ("ghostnetv2_100", 224), ("edgenext_x_small", 256), ("xcit_tiny_12_p16_224", 224),
+        ("gcvit_xxtiny", 224), ("poolformer_s12", 224), ("mixer_b16_224", 224), ("gmlp_s16_224", 224),
+        ("convmixer_768_32", 224), ("fastvit_t8", 256), ("repvit_m1", 224), ("eva02_tiny_patch14_224", 224),
+        ("nextvit_small", 224), ("mixnet_s", 224), ("cait_xxs24_224", 224), ("skresnet18", 224), ("dpn68", 224),
+        ("focalnet_tiny_srf", 224), ("coat_lite_tiny", 224), ("pit_s_224", 224), ("resnest26d", 224))},
+    "r3d_18": video("r3d_18", 112),
+    "s3d": video("s3d", 224),
+    "ast": speech("ASTModel", "ASTConfig", "input_values", (1, 1024, 128)),
+    "hubert": speech("HubertModel", "HubertConfig", "input_values", (1, 32000), num_hidden_layers=6),
+    "yolos": image("YolosModel", "YolosConfig", 512, image_size=[512, 512]),
+    "dpt": image("DPTForDepthEstimation", "DPTConfig", 384),
+    "pvt_v2": image("PvtV2Model", "PvtV2Config"),
+    "swin2_super_resolution": image("Swin2SRForImageSuperResolution", "Swin2SRConfig", 64, num_channels=3),
+    "phi": text("PhiModel", "PhiConfig", intermediate_size=3072, **SMALL),
+    "gpt_neox": text("GPTNeoXModel", "GPTNeoXConfig", intermediate_size=3072, **SMALL),
+    "falcon": text("FalconModel", "FalconConfig", **SMALL),
+    "bloom": text("BloomModel", "BloomConfig", hidden_size=768, n_layer=6, n_head=12, vocab_size=32000, use_cache=False),
+    "opt": text("OPTModel", "OPTConfig", use_cache=False),
+    "gemma2": text("Gemma2Model", "Gemma2Config", head_dim=64, num_key_value_heads=4, intermediate_size=3072, **SMALL),
+    "xlnet": text("XLNetModel", "XLNetConfig", d_model=768, n_layer=6, n_head=12, d_inner=3072),
+    "mobilebert": text("MobileBertModel", "MobileBertConfig"),
+    "convbert": text("ConvBertModel", "ConvBertConfig"),
+    "squeezebert": text("SqueezeBertModel", "SqueezeBertConfig"),
 }
 
 
