@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// raise_norm: layer, RMS, group and instance normalisation. Recognises the core (x - mean) /
-// sqrt(variance + epsilon) first, then absorbs scales and biases one by one.
+// raise_norm: layer, RMS, group and instance normalisation, and rows of length 1. Recognises the
+// core (x - mean) / sqrt(variance + epsilon) first, then absorbs scales and biases one by one.
 #include "passes/passes.h"
 #include "passes/raise.h"
 
@@ -19,6 +19,7 @@ struct Core {
     Term x;
     LayerNorm attrs;
     std::optional<Term> scale;
+    double factor = 1; // where there is no scale
 };
 
 // The radicand of the only root in p's denominator; removes the root from p.
@@ -149,6 +150,58 @@ std::optional<Spread> match_spread(const View& v, Term root) {
     return std::nullopt;
 }
 
+// The larger of a term and a number.
+struct Limited {
+    Term term;
+    double limit = 0;
+};
+
+Limited limited(const View& v, Term t) {
+    for (int k = 0; v.is(t, ExprOp::Max) && k < 2; ++k) {
+        if (auto n = v.number(v.arg(t, k))) {
+            return {v.arg(t, 1 - k), *n};
+        }
+    }
+    return {t, 0};
+}
+
+// x / max(|x|, limit), or x / sqrt(max(|x|^2, limit)), with |x| the length of a row: the RMS norm
+// times 1 / sqrt(n). A limit matters for rows of zeros alone.
+std::optional<Core> unit_rows(const View& v, Term root) {
+    constexpr double most_limit = 1e-6; // of a length
+    Product p = v.product(root);
+    std::optional<Term> squares;
+    double limit = 0;
+    if (p.den.size() == 1 && v.is(p.den[0], ExprOp::Max)) {
+        Limited length = limited(v, p.den[0]);
+        squares = v.root_of(length.term);
+        limit = length.limit;
+        p.den.clear();
+    } else if (auto under = radicand(v, p)) {
+        Limited of_squares = limited(v, *under);
+        squares = of_squares.term;
+        limit = std::sqrt(of_squares.limit);
+    }
+    if (!squares || !p.den.empty() || p.num.size() != 1 || !nearly(p.scale, 1) ||
+        !(limit >= 0 && limit <= most_limit)) {
+        return std::nullopt;
+    }
+    auto sum = reduction(v, *squares, "sum");
+    auto x = sum ? v.square_of(v.term(sum->x)) : std::nullopt;
+    const Dims dims = sum ? v.graph().type(sum->x).dims : Dims();
+    auto axis = sum ? trailing(sum->axes, static_cast<int64_t>(dims.size())) : std::nullopt;
+    if (!x || !axis || !v.same(*x, p.num[0])) {
+        return std::nullopt;
+    }
+    auto inner = ingot::as_const(Dims(dims.begin() + *axis, dims.end()));
+    double n = 1;
+    for (int64_t d : inner ? *inner : Shape{0}) {
+        n *= static_cast<double>(d);
+    }
+    return n > 0 ? std::optional(Core{*x, {*axis, limit * limit / n, true}, {}, 1 / std::sqrt(n)})
+                 : std::nullopt;
+}
+
 Value filled(Graph& g, DType t, const Dims& dims, double v) {
     Tensor x = Tensor::empty(t, *ingot::as_const(dims));
     for (int64_t i = 0; i < x.count(); ++i) {
@@ -173,7 +226,7 @@ std::optional<Values> made(Site& s, const Core& m, std::optional<Term> bias) {
         auto leaf = v.value(*m.scale);
         scale = leaf ? over_last(g, *leaf, axes) : std::nullopt;
     } else if (ingot::as_const(inner)) {
-        scale = filled(g, out.dtype, inner, 1);
+        scale = filled(g, m.factor == 1 ? out.dtype : DType::F32, inner, m.factor);
     }
     auto offset = bias ? v.value(*bias) : std::nullopt;
     offset = offset ? over_last(g, *offset, axes) : std::nullopt;
@@ -192,6 +245,9 @@ std::optional<Values> raise_core(Site& s) {
     View v(s.g());
     Term root = v.term(s.copied()[0]);
     if (auto m = match(v, root)) {
+        return made(s, *m, std::nullopt);
+    }
+    if (auto m = unit_rows(v, root)) {
         return made(s, *m, std::nullopt);
     }
     auto m = match_spread(v, root);
