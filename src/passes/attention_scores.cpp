@@ -20,7 +20,7 @@ bool leads_to_product(const View& v, Term t, int depth = 0) {
         Term a = v.arg(t, 1);
         return leads_to_product(v, v.number(a) ? v.arg(t, 2) : a, depth + 1);
     }
-    if (v.is(t, ExprOp::Add)) {
+    if (v.is(t, ExprOp::Add) || v.is(t, ExprOp::Mul)) {
         return leads_to_product(v, v.arg(t, 0), depth + 1) ||
                leads_to_product(v, v.arg(t, 1), depth + 1);
     }
@@ -95,13 +95,35 @@ std::optional<Term> take_added(const View& v, Term t, Scores& s) {
             continue;
         }
         auto value = v.value(part.term);
-        if (!value || part.coefficient != 1) {
+        constexpr double most_times = 4;
+        bool whole = part.coefficient == std::floor(part.coefficient) && part.coefficient >= 1 &&
+                     part.coefficient <= most_times;
+        if (!value || !whole) {
             return std::nullopt;
         }
-        s.added.push_back(*value);
+        s.added.insert(s.added.end(), static_cast<size_t>(part.coefficient), *value);
     }
     // A number added to all scores changes nothing, unless it swamps them.
     return std::abs(sum.bias) < 1e3 ? rest : std::nullopt;
+}
+
+// A factor that differs by head alone, of scores [B, H, S, T]; the rest leads to the product.
+std::optional<Term> take_head_scale(const View& v, Term t, Scores& s) {
+    for (int k = 0; v.is(t, ExprOp::Mul) && k < 2; ++k) {
+        auto factor = v.value(v.arg(t, k));
+        if (!factor || !leads_to_product(v, v.arg(t, 1 - k))) {
+            continue;
+        }
+        const Type& type = v.graph().type(*factor);
+        auto r = static_cast<size_t>(type.rank());
+        bool by_head = is_float(type.dtype) && (r == 3 || (r == 4 && type.dims[0].is_const(1))) &&
+                       type.dims[r - 1].is_const(1) && type.dims[r - 2].is_const(1);
+        if (by_head) {
+            s.head_scale = factor;
+            return v.arg(t, 1 - k);
+        }
+    }
+    return std::nullopt;
 }
 
 } // namespace
@@ -119,7 +141,7 @@ std::optional<Scores> scores(const View& v, Term t, DType dtype) {
         }
         const Node* regroups = v.node(t, reshape_def);
         if (s.scale == 1 && s.softcap == 0 && regroups != nullptr) {
-            auto rest = adds_leading_axes(v.graph(), *regroups)
+            auto rest = !s.windows && adds_leading_axes(v.graph(), *regroups)
                             ? std::optional(v.term(regroups->inputs[0]))
                             : take_windows(v, *regroups, s);
             if (!rest) {
@@ -148,6 +170,13 @@ std::optional<Scores> scores(const View& v, Term t, DType dtype) {
             t = inner.term;
         }
         break;
+    }
+    if (s.softcap == 0) {
+        if (auto rest = take_head_scale(v, t, s)) {
+            View::Scaled inner = v.scaled(*rest);
+            s.scale *= inner.scale;
+            t = inner.term;
+        }
     }
     const Node* n = v.node(t, dot_def);
     if (n == nullptr || !std::isfinite(s.scale)) {

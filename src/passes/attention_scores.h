@@ -10,8 +10,9 @@ struct Scores {
     Value product; // the first contraction
     double scale = 1;
     double softcap = 0;
-    std::vector<Value> added;    // float masks
-    std::vector<Condition> keep; // minus infinity elsewhere
+    std::optional<Value> head_scale; // a further factor for each head, [H,1,1] or [1,H,1,1]
+    std::vector<Value> added;        // float masks; one that is added twice is here twice
+    std::vector<Condition> keep;     // minus infinity elsewhere
     std::optional<Causal> causal;
     // Scores replaced by a number other than minus infinity: like an added mask.
     std::optional<Penalty> replaced;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // raise_attention: softmax(q . k, scaled, capped and masked) . v, for all layouts of q, k and v,
-// with the scale on either operand or on the scores, and keys shared by groups of heads.
+// with the scale on either operand or on the scores, one for each head too, and keys shared by
+// groups of heads.
 #include "passes/attention_scores.h"
 #include "passes/passes.h"
 
@@ -425,6 +426,14 @@ std::optional<Values> raise(Site& s) {
         ungroup(g, *m);
     }
     Value q = in_order(g, m->qk.a, m->qk.batch);
+    if (m->scores.head_scale) {
+        if (m->qk.batch != 2) {
+            return std::nullopt;
+        }
+        Value factor = *m->scores.head_scale;
+        DType wide = g.type(factor).dtype;
+        q = ops::cast(g, ops::mul(g, ops::cast(g, q, wide), factor), g.type(q).dtype);
+    }
     Value k = in_order(g, m->qk.b, m->qk.batch);
     Value x = in_order(g, m->values, m->qk.batch);
     if (!g.type(q).dims[1].is_const() || !g.type(k).dims[1].is_const()) {
