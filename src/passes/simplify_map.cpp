@@ -312,8 +312,16 @@ size_t common_tail(const Dims& a, const Dims& b) {
     return n;
 }
 
+// Whether `to` is `from` without first axes of one element.
+bool drops_first_axes(const Dims& from, const Dims& to) {
+    auto more = static_cast<ptrdiff_t>(from.size()) - static_cast<ptrdiff_t>(to.size());
+    return more > 0 && is_one_element(Dims(from.begin(), from.begin() + more)) &&
+           std::equal(to.begin(), to.end(), from.begin() + more);
+}
+
 // Operands flattened from one shape are read in that shape and the result is flattened, so that
-// flattening moves towards its inverse. Other operands must not vary along flattened axes.
+// flattening moves towards its inverse; but first axes of one element go early. Other operands must
+// not vary along flattened axes.
 std::optional<Values> flatten_later(Site& s) {
     if (none_is_from(s, reshape_def)) {
         return std::nullopt;
@@ -325,7 +333,7 @@ std::optional<Values> flatten_later(Site& s) {
         const Node* p = s.produced(v, reshape_def);
         bool flattened = p != nullptr && s.g().type(v).dims == result &&
                          s.g().type(p->inputs[0]).dims.size() > result.size() &&
-                         s.g().constant(p->inputs[0]) == nullptr;
+                         !drops_first_axes(s.g().type(p->inputs[0]).dims, result);
         if (flattened && (!from || s.g().type(p->inputs[0]).dims == *from)) {
             v = p->inputs[0];
             from = s.g().type(v).dims;
@@ -345,7 +353,7 @@ std::optional<Values> flatten_later(Site& s) {
 }
 
 // A value without its first axis, which has one element, where that is a constant or what a reshape
-// was given. (flatten_later would undo others.)
+// was given.
 std::optional<Value> without_first_axis(Site& s, Value v) {
     Graph& g = s.g();
     Dims dims = g.type(v).dims;
