@@ -3,7 +3,7 @@
 // softmax, 1 log-softmax, 2 layer norm, 3 RMS norm. FORM 0: G threads hold a row in registers, PER
 // elements each: x is read once. With PARTS a block holds one part of a row: 1 writes the part's
 // statistics, which FORM 3 merges, 2 applies the row's. FORM 1: G threads loop over a row of any
-// length. FORM 2: 32 rows adjacent in memory (the normalised axis is not the contiguous one), 8
+// length. FORM 2: 32 rows adjacent in memory (the normalised axis is not the contiguous one), all
 // warps share their elements. T x, S scale, B bias, OUT result; KR and LR: axes outside and inside
 // a row; V elements a load; NT threads a block; SV: scale and bias are read as vectors.
 #define AFFINE (OP >= 2)
@@ -28,13 +28,13 @@ struct MaxOf {
 template <class F>
 DEVICE C total(C v) {
 #if FORM == 2
-    __shared__ C parts[8][32];
+    __shared__ C parts[NT / 32][32];
     sync();
     parts[threadIdx.x / 32][threadIdx.x % 32] = v;
     sync();
     v = parts[0][threadIdx.x % 32];
 #pragma unroll
-    for (int w = 1; w < 8; w++)
+    for (int w = 1; w < NT / 32; w++)
         v = F::of(v, parts[w][threadIdx.x % 32]);
     return v;
 #else
@@ -265,7 +265,7 @@ KERNEL void __launch_bounds__(NT, 1)
 #if FORM == 2
     i64 r = (i64)blockIdx.x * 32 + threadIdx.x % 32, n = row.count;
     int first = threadIdx.x / 32;
-    const int step = 8;
+    const int step = NT / 32;
 #else
     i64 r = blockIdx.x, n = row.count;
     int first = threadIdx.x;
@@ -293,6 +293,19 @@ KERNEL void __launch_bounds__(NT, 1)
             sum += d * d;
         }
     } else {
+#if FORM == 2 // few threads have many elements each: several are on their way in each loop
+#pragma unroll 4
+        for (i64 j = first; j < n; j += step) {
+            in_row(row, j, at);
+            a = MaxOf::of(a, (C)widen(x[base[0] + at[0]]));
+        }
+        a = total<MaxOf>(a);
+#pragma unroll 4
+        for (i64 j = first; j < n; j += step) {
+            in_row(row, j, at);
+            sum += ingot_exp((C)widen(x[base[0] + at[0]]) - a);
+        }
+#else
 #pragma unroll 4
         for (i64 j = first; j < n; j += step) {
             in_row(row, j, at);
@@ -308,6 +321,7 @@ KERNEL void __launch_bounds__(NT, 1)
         if (a != top)
             sum *= ingot_exp(a - top);
         a = top;
+#endif
     }
     C b = closing(total<AddOf>(sum), row.count, epsilon);
     end_main_loop();
