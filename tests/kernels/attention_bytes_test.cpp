@@ -80,7 +80,7 @@ TEST(AttentionBytes, OtherMapsStayApart) {
     };
     const char* why =
         "no family 'attention' takes the group: its map does not round to bytes, or has "
-        "further operands;";
+        "further operands of more than one element;";
     EXPECT_EQ(behind([](Graph& g, Value a, Value) {
                   Expr body;
                   body.op(ExprOp::Max, body.in(0, DType::F16), body.constant(DType::F16, 0));

@@ -29,11 +29,11 @@ inline Graph graph_of(DType t, const Sizes& s, const ops::Attention& a = {},
     return g;
 }
 
-/// x / step in bytes, whole ones from the least value of the type on.
+/// x / step in bytes, whole ones from the least value of the type on. The factor is an operand.
 inline Value rounded_to_bytes(Graph& g, Value x, DType to, double step) {
     Expr body;
-    int v = body.in(0, g.type(x).dtype);
-    v = body.op(ExprOp::Mul, body.cast(v, DType::F32), body.constant(DType::F32, 1 / step));
+    int v = body.cast(body.in(0, g.type(x).dtype), DType::F32);
+    v = body.op(ExprOp::Mul, v, body.in(1, DType::F32));
     if (is_integer(to)) {
         bool has_sign = to == DType::I8;
         v = body.op(ExprOp::Max, body.op(ExprOp::Round, v),
@@ -41,7 +41,8 @@ inline Value rounded_to_bytes(Graph& g, Value x, DType to, double step) {
         v = body.op(ExprOp::Min, v, body.constant(DType::F32, has_sign ? 127 : 255));
     }
     body.cast(v, to, true);
-    return ops::map(g, body, to, Values{x});
+    Value factor = ops::constant(g, Tensor::scalar(DType::F32, 1 / step));
+    return ops::map(g, body, to, Values{x, factor});
 }
 
 } // namespace ingot::test

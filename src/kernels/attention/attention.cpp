@@ -62,7 +62,7 @@ Heads heads_of(const Problem& p) {
     s.k = p.operand(n.inputs[1]);
     s.v = p.operand(n.inputs[2]);
     s.out = p.out[0];
-    s.byte_map = byte_map(p.group);
+    set_byte_map(s, p);
     const Shape& q = s.q.view.shape;
     const Shape& k = s.k.view.shape;
     const Shape& v = s.v.view.shape;

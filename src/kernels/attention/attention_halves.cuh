@@ -59,7 +59,7 @@ DEVICE void pack_weights(u32 (*p)[4], const float* s) {
 
 /// Stores the results of a warp's 16 rows through shared memory, which held its rows of q.
 DEVICE void store_rows(RESULT* O, u8* staged, float* o, const Softmax& softmax, const Attn& a,
-                       const Tile& tile) {
+                       const Tile& tile EPI_PARAMS) {
     int lane = threadIdx.x & 31, w = threadIdx.x >> 5 & 3, wg = threadIdx.x >> 7;
     u32 to = smem_addr(staged);
     float r[2];
@@ -87,7 +87,8 @@ DEVICE void store_rows(RESULT* O, u8* staged, float* o, const Softmax& softmax, 
         RESULT* at = O + head * a.o[1] + (row - head * a.queries) * a.o[2] + c * 8;
         uint4 x = *(const uint4*)(staged + q_chunk(local, c));
 #if BYTES
-        Pack<u32, 2> y = {{rounded(x.x) | rounded(x.y) << 16, rounded(x.z) | rounded(x.w) << 16}};
+        Pack<u32, 2> y = {{rounded(x.x EPI_PASS) | rounded(x.y EPI_PASS) << 16,
+                           rounded(x.z EPI_PASS) | rounded(x.w EPI_PASS) << 16}};
         *(Pack<u32, 2>*)at = y;
 #else
         *(uint4*)at = x;

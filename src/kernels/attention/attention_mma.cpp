@@ -267,6 +267,7 @@ Launch mma_launch(const Heads& s, const Tiling& t) {
     l.cluster = cluster;
     l.args.pointer(s.q).pointer(s.k).pointer(s.v);
     add_arguments(l, s);
+    add_scalars(l, s);
     return l;
 }
 

@@ -115,20 +115,20 @@ DEVICE void add_values(float (*o)[D / 2], const float (*s)[SN / 2], u32 v) {
 #endif
 
 /// Two adjoining results, or sums.
-DEVICE void store_two(float* to, float x, float y) {
+DEVICE void store_two(float* to, float x, float y EPI_PARAMS) {
     Pack<float, 2> both = {{x, y}};
     *(Pack<float, 2>*)to = both;
 }
 #if BYTES
-DEVICE void store_two(u8* to, float x, float y) {
+DEVICE void store_two(u8* to, float x, float y EPI_PARAMS) {
 #if TF32
-    *(u16*)to = (u16)rounded(x, y);
+    *(u16*)to = (u16)rounded(x, y EPI_PASS);
 #else
-    *(u16*)to = (u16)rounded(PACK(x, y));
+    *(u16*)to = (u16)rounded(PACK(x, y) EPI_PASS);
 #endif
 }
 #elif !TF32
-DEVICE void store_two(u16* to, float x, float y) {
+DEVICE void store_two(u16* to, float x, float y EPI_PARAMS) {
     *(u32*)to = PACK(x, y);
 }
 #endif
@@ -161,20 +161,20 @@ DEVICE void merge_parts(float* x, const float* from, const float* marks, int ste
     }
 }
 /// Stores four columns from e on of a row of the results, from the sums and their total in x.
-DEVICE void store_four(RESULT* O, const Attn& a, int g, int row, int e, const float* x) {
+DEVICE void store_four(RESULT* O, const Attn& a, int g, int row, int e, const float* x EPI_PARAMS) {
     const int head = row / a.queries;
     const float r = x[5] > 0.0f ? 1.0f / x[5] : 0.0f;
     RESULT* to = O + blockIdx.z * a.o[0] + ((i64)g * a.share + head) * a.o[1] +
                  (row - head * a.queries) * a.o[2] + e;
 #pragma unroll
     for (int k = 0; k < 4; k += 2)
-        store_two(to + k, x[k] * r, x[k + 1] * r);
+        store_two(to + k, x[k] * r, x[k + 1] * r EPI_PASS);
 }
 #endif
 KERNEL void __launch_bounds__(NT, 1)
     attention_mma(const E* __restrict__ Q, const E* __restrict__ K, const E* __restrict__ V,
                   const M* __restrict__ mask, RESULT* __restrict__ O, float* __restrict__ sums,
-                  Attn a) {
+                  Attn a EPI_PARAMS) {
     begin_kernel();
     SHARED(sm);
     const u32 tile = BN * pitch, q_s = smem_addr(sm), k_s = q_s + BM * pitch, v_s = k_s + 2 * tile;
@@ -351,7 +351,7 @@ KERNEL void __launch_bounds__(NT, 1)
     for (int i = tid; i < share && mine + i < count; i += NT) {
         float x[6];
         merge_parts<CLUSTER>(x, got + i * 8, got + i * 8 + 4, share * 8);
-        store_four(O, a, g, (mine + i) / columns, (mine + i) % columns * 4, x);
+        store_four(O, a, g, (mine + i) / columns, (mine + i) % columns * 4, x EPI_PASS);
     }
 #elif SPLIT
         i64 at = ((i64)(blockIdx.z * a.groups + g) * a.splits + split) * rows + m0 + r;
@@ -365,7 +365,7 @@ KERNEL void __launch_bounds__(NT, 1)
         }
     }
 #else
-        store_four(O, a, g, m0 + r, e, x);
+        store_four(O, a, g, m0 + r, e, x EPI_PASS);
     }
 #endif
 #else
@@ -393,7 +393,7 @@ KERNEL void __launch_bounds__(NT, 1)
                 if (D != DH && j * 8 + (lane & 3) * 2 >= DH)
                     break;
                 float x = o[i][4 * j + 2 * t] * r, y = o[i][4 * j + 2 * t + 1] * r;
-                store_two(to + j * 8, x, y);
+                store_two(to + j * 8, x, y EPI_PASS);
             }
 #if SPLIT
             if ((lane & 3) == 0) {

@@ -79,6 +79,7 @@ Launch simt_launch(const Heads& s, const Choice& c) {
     l.args.pointer(s.q).pointer(s.k).pointer(s.v);
     add_arguments(l, s);
     l.args.i32(columns);
+    add_scalars(l, s);
     return l;
 }
 
@@ -104,6 +105,7 @@ Launch merge_launch(const Heads& s, int64_t count) {
     Launch l = program(s, 1, 1, 1, 0);
     l.grid = {div_up(count, 8), 1, 1};
     l.args.scratch(0).pointer(s.out).value(s.arg).i64(count);
+    add_scalars(l, s);
     return l;
 }
 

@@ -4,9 +4,9 @@
 // handle EPL * 32 columns of the values (blockIdx.z counts batches times blocks of columns). Scores
 // and weights of a step pass through shared memory. KEYS: so do its keys and values; FOURS: the
 // head size is a multiple of 4, and PAD 4, else 1. Results are T, or with BYTES rounded to a byte.
-DEVICE RESULT result_of(C x) {
+DEVICE RESULT result_of(C x EPI_PARAMS) {
 #if BYTES
-    return (u8)rounded((float)widen(narrow<T>(x)), 0.0f);
+    return (u8)rounded((float)widen(narrow<T>(x)), 0.0f EPI_PASS);
 #else
     return narrow<T>(x);
 #endif
@@ -38,7 +38,7 @@ DEVICE double from_lane(double v, int lane) {
 KERNEL void __launch_bounds__(256, 1)
     attention_simt(const T* __restrict__ Q, const T* __restrict__ K, const T* __restrict__ V,
                    const M* __restrict__ mask, RESULT* __restrict__ O, C* __restrict__ sums, Attn a,
-                   i32 columns) {
+                   i32 columns EPI_PARAMS) {
     begin_kernel();
     SHARED(sm);
     const int BM = 8 * RQ;
@@ -219,7 +219,7 @@ KERNEL void __launch_bounds__(256, 1)
             sums[(((batch * a.groups + g) * a.splits + split) * rows + row) * (a.values + 2) + at] =
                 acc[i][e];
 #else
-            O[to + at * a.o[3]] = result_of(acc[i][e] * r);
+            O[to + at * a.o[3]] = result_of(acc[i][e] * r EPI_PASS);
 #endif
         }
     }
@@ -227,7 +227,8 @@ KERNEL void __launch_bounds__(256, 1)
 #else
 // A warp merges the splits of one row, in order.
 KERNEL void __launch_bounds__(256)
-    attention_merge(const C* __restrict__ sums, RESULT* __restrict__ O, Attn a, i64 count) {
+    attention_merge(const C* __restrict__ sums, RESULT* __restrict__ O, Attn a,
+                    i64 count EPI_PARAMS) {
     begin_kernel();
     grid_wait();
     i64 index = (i64)blockIdx.x * 8 + threadIdx.x / 32;
@@ -258,7 +259,7 @@ KERNEL void __launch_bounds__(256)
         C x = (C)0;
         for (int s = 0; s < a.splits; s++)
             x += from[s * step + e] * ingot_exp(from[s * step + a.values] - base);
-        to[e * a.o[3]] = result_of(x * r);
+        to[e * a.o[3]] = result_of(x * r EPI_PASS);
     }
 }
 #endif

@@ -114,7 +114,7 @@ DEVICE void pack_weights(u32 (*p)[4], const float* s) {
 
 /// Stores the results of a warp's 16 rows.
 DEVICE void store_rows(RESULT* O, u8*, float* o, const Softmax& softmax, const Attn& a,
-                       const Tile& tile) {
+                       const Tile& tile EPI_PARAMS) {
     int lane = threadIdx.x & 31, w = threadIdx.x >> 5 & 3, wg = threadIdx.x >> 7;
     O += tile.z * a.o[0] + (i64)tile.g * a.share * a.o[1] + (lane & 3) * 2;
 #pragma unroll
@@ -127,7 +127,7 @@ DEVICE void store_rows(RESULT* O, u8*, float* o, const Softmax& softmax, const A
             for (int j = 0; j < DH / 8; j++) {
                 float x = o[4 * j + 2 * t] * r, y = o[4 * j + 2 * t + 1] * r;
 #if BYTES
-                *(u16*)(at + j * 8) = (u16)rounded(x, y);
+                *(u16*)(at + j * 8) = (u16)rounded(x, y EPI_PASS);
 #else
                 Pack<E, 2> both = {{x, y}};
                 *(Pack<E, 2>*)(at + j * 8) = both;

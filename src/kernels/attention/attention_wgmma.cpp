@@ -314,6 +314,7 @@ Launch wgmma_launch(const Heads& s, const Form& f, const Tiling& t, const Arch& 
     l.args.pointer(s.q).map(s.k, map_of(s.k, t.keys)).map(s.v, map_of(s.v, t.keys));
     add_arguments(l, s);
     l.args.i32(tiles);
+    add_scalars(l, s);
     return l;
 }
 

@@ -179,7 +179,7 @@ KERNEL void __launch_bounds__(THREADS, PER_SM)
     attention_wgmma(const E* __restrict__ Q, const __grid_constant__ TensorMap map_k,
                     const __grid_constant__ TensorMap map_v, const M* __restrict__ mask,
                     RESULT* __restrict__ O, float* __restrict__ sums,
-                    const __grid_constant__ Attn a, int tiles) {
+                    const __grid_constant__ Attn a, int tiles EPI_PARAMS) {
     begin_kernel();
     const int count = LOOP ? tiles : 1, first = LOOP ? blockIdx.x : 0;
     const int stride = LOOP ? gridDim.x : 1;
@@ -233,7 +233,7 @@ KERNEL void __launch_bounds__(THREADS, PER_SM)
 #if SPLIT
         store_sums(sums, o, softmax, a, t, row);
 #else
-        store_rows(O, rows, o, softmax, a, t);
+        store_rows(O, rows, o, softmax, a, t EPI_PASS);
 #endif
         rows += turn;
         turn = -turn;

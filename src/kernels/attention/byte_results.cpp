@@ -3,14 +3,31 @@
 
 #include "ops/primitives.h"
 
+#include <algorithm>
+
 namespace ingot::kernels::attention {
 
 namespace {
 
 /// Statements and the expression of one result, a float `x`.
 ExprText value_text(const Heads& s, const std::string& x, std::string_view prefix) {
-    const std::string input[] = {x};
-    return expr_text(*s.byte_map, input, prefix, Functions::Precise, s.out.dtype);
+    std::vector<std::string> inputs;
+    for (size_t i = 0; i < s.scalars.size(); ++i) {
+        inputs.push_back(s.scalars[i] ? str("widen(e", i, "[0])") : x);
+    }
+    return expr_text(s.byte_map->body, inputs, prefix, Functions::Precise, s.out.dtype);
+}
+
+std::string parameters_text(const Heads& s) {
+    std::string parameters;
+    std::string pass;
+    for (size_t i = 0; i < s.scalars.size(); ++i) {
+        if (s.scalars[i]) {
+            parameters += str(", const ", c_type(s.scalars[i]->dtype), "* __restrict__ e", i);
+            pass += str(", e", i);
+        }
+    }
+    return str("#define EPI_PARAMS ", parameters, "\n#define EPI_PASS ", pass, "\n");
 }
 
 } // namespace
@@ -26,14 +43,37 @@ std::optional<std::string> refuse_map(const Group& group) {
         return str("a map of ", of);
     }
     const auto& m = map.as<Map>();
-    if (map.inputs.size() != 1 || !ends_by_rounding(m.body) || bit_width(m.dtype) != 8) {
-        return "its map does not round to bytes, or has further operands";
+    bool takes = ends_by_rounding(m.body) && bit_width(m.dtype) == 8;
+    for (Value v : map.inputs) {
+        const Type& t = group.graph.type(v);
+        bool one =
+            std::all_of(t.dims.begin(), t.dims.end(), [](const Dim& d) { return d.is_const(1); });
+        takes = takes && (v == attention.outputs[0] ||
+                          (one && (t.dtype == DType::F32 || narrow_result(t.dtype))));
     }
-    return std::nullopt;
+    return takes ? std::nullopt
+                 : std::optional<std::string>("its map does not round to bytes, or has further "
+                                              "operands of more than one element");
 }
 
-const Expr* byte_map(const Group& group) {
-    return group.nodes.size() > 1 ? &group.nodes[1].as<Map>().body : nullptr;
+void set_byte_map(Heads& s, const Problem& p) {
+    if (p.group.nodes.size() < 2) {
+        return;
+    }
+    const Node& map = p.group.nodes[1];
+    s.byte_map = &map.as<Map>();
+    for (Value v : map.inputs) {
+        bool result = v == p.group.first().outputs[0];
+        s.scalars.push_back(result ? std::nullopt : std::optional(p.operand(v)));
+    }
+}
+
+void add_scalars(Launch& l, const Heads& s) {
+    for (const std::optional<Operand>& o : s.scalars) {
+        if (o) {
+            l.args.pointer(*o);
+        }
+    }
 }
 
 void add_result(Defines& d, const Heads& s, std::string_view element) {
@@ -49,21 +89,23 @@ std::vector<std::string_view> uses_of(const Heads& s, std::vector<std::string_vi
 }
 
 std::string result_text(const Heads& s) {
+    std::string text = parameters_text(s);
     if (s.byte_map == nullptr) {
-        return {};
+        return text;
     }
     ExprText x = value_text(s, "x", "v");
     ExprText y = value_text(s, "y", "w");
-    std::string text = device_files(x);
-    text += str("DEVICE u32 rounded(float x, float y) {\n", x.statements, y.statements,
+    text += device_files(x);
+    text += str("DEVICE u32 rounded(float x, float y EPI_PARAMS) {\n", x.statements, y.statements,
                 "return pack_", ingot::name(s.out.dtype), "(", x.result, ", ", y.result, ");\n}\n");
     if (s.dtype == DType::F16) {
-        text += "DEVICE u32 rounded(u32 two) {\n"
-                "return rounded(f32_of_f16((u16)two), f32_of_f16((u16)(two >> 16)));\n}\n";
-    } else if (s.dtype == DType::BF16) {
-        text += "DEVICE u32 rounded(u32 two) {\n"
-                "return rounded(__uint_as_float(two << 16), __uint_as_float(two & 0xffff0000u));\n"
+        text += "DEVICE u32 rounded(u32 two EPI_PARAMS) {\n"
+                "return rounded(f32_of_f16((u16)two), f32_of_f16((u16)(two >> 16)) EPI_PASS);\n"
                 "}\n";
+    } else if (s.dtype == DType::BF16) {
+        text += "DEVICE u32 rounded(u32 two EPI_PARAMS) {\n"
+                "return rounded(__uint_as_float(two << 16), "
+                "__uint_as_float(two & 0xffff0000u) EPI_PASS);\n}\n";
     }
     return text;
 }

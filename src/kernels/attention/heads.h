@@ -6,6 +6,7 @@
 #include "kernels/common/expr_text.h"
 #include "kernels/reduce/reduce_rows.h"
 #include "ops/ops.h"
+#include "ops/primitives.h"
 
 #include <functional>
 
@@ -24,8 +25,11 @@ struct Heads {
     bool has_mask = false;
     bool mask_of_keys = false; // the same for all rows of a tile
     int64_t batch = 0;
-    int64_t rows = 0;               // of a group: query heads that share keys are rows of one tile
-    const Expr* byte_map = nullptr; // rounds results to bytes, in the group
+    int64_t rows = 0; // of a group: query heads that share keys are rows of one tile
+    /// Rounds results to bytes, in the group: its map, and the operands of one element, by
+    /// position; the result itself has none.
+    const Map* byte_map = nullptr;
+    std::vector<std::optional<Operand>> scalars;
     DType dtype = DType::F32;
 
     /// Softcap, or a mask for every row: kernels with more text and registers.
@@ -64,5 +68,7 @@ std::optional<Schedule> simt_schedule(const Problem& p, const Heads& s, const Ta
 Launch merge_launch(const Heads& s, int64_t count);
 /// Arguments after q, k and v: mask, results, sums in scratch memory, struct Attn.
 void add_arguments(Launch& l, const Heads& s);
+/// The last arguments of kernels that store results.
+void add_scalars(Launch& l, const Heads& s);
 
 } // namespace ingot::kernels::attention
