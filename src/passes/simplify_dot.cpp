@@ -116,11 +116,49 @@ std::optional<Values> dot_of_flattened(Site& s) {
     return Values{ops::reshape(s.g(), y, s.result().dims)};
 }
 
+// Weights whose columns have several axes (einsum of heads): one axis for the product, told apart
+// behind it.
+std::optional<Values> dot_with_flat_columns(Site& s) {
+    Dot d = s.as<Dot>();
+    const Dims b = s.in_type(1).dims;
+    if (s.g().constant(s.in(1)) == nullptr || !d.a_batch.empty()) {
+        return std::nullopt;
+    }
+    Axes columns;
+    for (size_t i = 0; i < b.size(); ++i) {
+        auto axis = static_cast<int64_t>(i);
+        if (std::find(d.b_contract.begin(), d.b_contract.end(), axis) == d.b_contract.end()) {
+            columns.push_back(axis);
+        }
+    }
+    if (columns.size() < 2 || !is_run(columns, columns[0])) {
+        return std::nullopt;
+    }
+    Dims flat;
+    Dim merged = 1;
+    for (size_t i = 0; i < b.size(); ++i) {
+        bool column =
+            std::find(columns.begin(), columns.end(), static_cast<int64_t>(i)) != columns.end();
+        merged = column ? merged * b[i] : merged;
+        if (!column || static_cast<int64_t>(i) == columns.back()) {
+            flat.push_back(column ? merged : b[i]);
+        }
+    }
+    auto fewer = static_cast<int64_t>(columns.size()) - 1;
+    for (int64_t& axis : d.b_contract) {
+        axis -= axis > columns[0] ? fewer : 0;
+    }
+    Value y = s.g().add1(dot_def, d, {s.in(), ops::reshape(s.g(), s.in(1), flat)});
+    return Values{ops::reshape(s.g(), y, s.result().dims)};
+}
+
 } // namespace
 
 Rules dot_rules() {
-    static const RuleRow rows[] = {
-        {&dot_def, dot_of_permute}, {&dot_def, dot_with_repeated}, {&dot_def, dot_of_flattened}};
+    static const RuleRow rows[] = {{&dot_def, dot_of_permute},
+                                   {&dot_def, dot_with_repeated},
+                                   {&dot_def, dot_of_flattened},
+                                   {&dot_def, dot_with_flat_columns}};
     return rows;
 }
 
