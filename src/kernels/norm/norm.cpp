@@ -227,7 +227,8 @@ double cost_us(const Rows& s, const Choice& c, const Arch& arch) {
         constexpr double sector = 24; // measured; 32 by the hardware
         bool apart = s.row.arg.strides[0][static_cast<size_t>(s.row.axes - 1)] != 1;
         double more = apart ? sector / static_cast<double>(bytes_of(s.x.dtype)) : 1;
-        return 3.8 + 2 * block_bytes_us(arch, rows, 1.5 * more * row);
+        return 3.8 + waves_us(rows, c.block, arch) +
+               2 * block_bytes_us(arch, rows, 1.5 * more * row);
     }
     if (c.form == InColumns) {
         // Measured: 0.14 us an element of a thread, of which a warp has one in so many of a row.
