@@ -124,7 +124,7 @@ CASES = {
     "wav2vec2": speech("Wav2Vec2Model", "Wav2Vec2Config", "input_values", (1, 32000), num_hidden_layers=6),
     **{name: zoo(name, size) for name, size in (
         ("hrnet_w18_small_v2", 224), ("rexnet_100", 224), ("res2net50_26w_4s", 224), ("dm_nfnet_f0", 256),
-        ("levit_128", 224), ("ghostnetv2_100", 224), ("edgenext_x_small", 256), ("xcit_tiny_12_p16_224", 224),
+        ("ghostnetv2_100", 224), ("edgenext_x_small", 256), ("xcit_tiny_12_p16_224", 224),
         ("gcvit_xxtiny", 224), ("poolformer_s12", 224), ("mixer_b16_224", 224), ("gmlp_s16_224", 224),
         ("convmixer_768_32", 224), ("fastvit_t8", 256), ("repvit_m1", 224), ("eva02_tiny_patch14_224", 224),
         ("nextvit_small", 224), ("mixnet_s", 224), ("cait_xxs24_224", 224), ("skresnet18", 224), ("dpn68", 224),
