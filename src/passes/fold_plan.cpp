@@ -139,7 +139,7 @@ bool FoldPlan::chooses() {
         double out = bytes_of(g_, n.outputs);
         size_t at = n.outputs[0].id;
         chosen_[at] = false;
-        if (!refused_[at] && may_fold(g_, n) && has_operands(n) && !repeats_much(g_, n)) {
+        if (!refused_[at] && has_operands(n) && may_fold(g_, n) && !repeats_much(g_, n)) {
             double more = operations(g_, n);
             bool fits = work + more <= options_.fold_operations &&
                         (out <= static_cast<double>(options_.fold_bytes) || n.is(reshape_def)) &&
