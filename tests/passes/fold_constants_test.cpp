@@ -54,6 +54,51 @@ TEST(FoldConstants, SumsOfMoreThanTheLimitOfBytesStay) {
                             [](const Node& n) { return n.is(reduce_def); }));
 }
 
+/// Weights in f16 that are normalised in f32: w / sum(w), in f16 again.
+Graph shares_of_halves(bool wide_is_read) {
+    Graph g;
+    std::array<double, 4> numbers = {1, 2, 3, 2};
+    Value w = ops::constant(g, Tensor::of(DType::F16, {2, 2}, std::span<const double>(numbers)));
+    Value wide = ops::cast(g, w, DType::F32);
+    Value sum = ops::reduce_sum(g, wide, {0, 1}, true);
+    Value share = ops::cast(g, ops::div(g, wide, sum), DType::F16);
+    Value x = g.add_input("x", {DType::F16, {2, 2}});
+    g.add_output("y", ops::mul(g, x, share));
+    if (wide_is_read) {
+        g.add_output("wide", wide);
+    }
+    return g;
+}
+
+TEST(FoldConstants, OnlyResultsThatStayCountAsGrowth) {
+    PassOptions limits;
+    limits.fold_growth = 0;
+    Graph folded = run_pass(passes::fold_constants, shares_of_halves(false), limits);
+    const Node* product = folded.producer(folded.outputs()[0]);
+    ASSERT_NE(product, nullptr);
+    const Tensor* share = folded.constant(product->inputs[1]);
+    ASSERT_NE(share, nullptr);
+    EXPECT_EQ(share->dtype(), DType::F16);
+    EXPECT_EQ(share->get_f64(1), 0.25);
+    EXPECT_EQ(folded.nodes().size(), 2U); // the constant and the product
+
+    // The wide weights would stay, so that what is made of them stays as it is, but for their sum.
+    folded = run_pass(passes::fold_constants, shares_of_halves(true), limits);
+    EXPECT_FALSE(folded.constant(folded.outputs()[1]) != nullptr);
+    for (const Node& n : folded.nodes()) {
+        EXPECT_FALSE(n.is(reduce_def));
+    }
+}
+
+TEST(FoldConstants, MoreWorkThanTheLimitStays) {
+    PassOptions limits;
+    limits.fold_operations = 4; // the cast alone
+    Graph folded = run_pass(passes::fold_constants, shares_of_halves(false), limits);
+    EXPECT_TRUE(std::any_of(folded.nodes().begin(), folded.nodes().end(),
+                            [](const Node& n) { return n.is(reduce_def); }));
+    EXPECT_EQ(folded.producer(folded.outputs()[0])->inputs.size(), 2U);
+}
+
 } // namespace
 
 } // namespace ingot
