@@ -112,6 +112,10 @@ struct LayoutArgs {
     std::span<std::optional<Order>> want;
     /// Per result: the order in which it is written. Prefilled with row major.
     std::span<Order> order;
+    /// Per input: whether it is a constant, which another order costs nothing. Empty: none is.
+    std::span<const char> constant = {};
+
+    bool is_constant(size_t input) const { return input < constant.size() && constant[input] != 0; }
 };
 
 struct Kernel;

@@ -108,6 +108,12 @@ StoredConstant Planner::constant_in_order(const StoredConstant& c, const Operand
     return packed_constant(*program_.packs, view, bytes.bytes().data(), order);
 }
 
+bool Planner::is_constant(Value v) {
+    const Placed& p = plan_->placed[v.id];
+    const Storage* s = storage_of(p.operand.buffer);
+    return p.immutable && s != nullptr && s->kind == Storage::Kind::Constant;
+}
+
 Operand Planner::in_order(Value v, const Order& order) {
     Operand from = operand_of(v);
     if (is_dense(from.view, order)) {
@@ -120,11 +126,10 @@ Operand Planner::in_order(Value v, const Order& order) {
         return it->second;
     }
     Operand to;
-    const Storage* s = storage_of(from.buffer);
-    if (plan_->placed[v.id].immutable && s != nullptr && s->kind == Storage::Kind::Constant) {
+    if (is_constant(v)) {
         Storage packed;
         packed.kind = Storage::Kind::Constant;
-        packed.constant = constant_in_order(s->constant, from, order);
+        packed.constant = constant_in_order(storage_of(from.buffer)->constant, from, order);
         to = {from.dtype, new_storage(std::move(packed)), dense(from.view.shape, order)};
     } else {
         to = new_arena(from.dtype, from.view.shape, order);

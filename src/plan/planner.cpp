@@ -261,8 +261,10 @@ void Planner::plan_kernel(uint32_t index) {
     const Kernel& kernel = *info.kernel;
     Group group = group_of(graph_, n);
     std::vector<View> views;
+    std::vector<char> constant;
     for (Value v : n.inputs) {
         views.push_back(operand_of(v).view);
+        constant.push_back(is_constant(v) ? 1 : 0);
     }
     std::vector<std::optional<Order>> want(views.size());
     std::vector<Shape> shapes;
@@ -272,7 +274,7 @@ void Planner::plan_kernel(uint32_t index) {
         orders.push_back(row_major(graph_.type(v).rank()));
     }
     if (kernel.layout != nullptr) {
-        LayoutArgs args{group, plan_->symbols, views, shapes, want, orders};
+        LayoutArgs args{group, plan_->symbols, views, shapes, want, orders, constant};
         kernel.layout(args);
     } else {
         for (size_t i = 0; i < views.size(); ++i) {

@@ -38,6 +38,8 @@ private:
     // placement.cpp: where values go
     Shape shape_of(Value v) const;
     const Operand& operand_of(Value v);
+    /// Whether a placed value's bytes are a graph constant's, in any order.
+    bool is_constant(Value v);
     Operand in_order(Value v, const Order& order);
     StoredConstant constant_in_order(const StoredConstant& c, const Operand& view,
                                      const Order& order) const;

@@ -162,7 +162,7 @@ void layout(LayoutArgs& args) {
     }
     std::vector<int64_t> columns = free_axes(vb.rank(), d.b_batch, d.b_contract);
     bool as_it_lies = bit_width(type) == 16 && vb.rank() > 2 && d.b_contract.size() == 1 &&
-                      innermost(vb, columns);
+                      innermost(vb, columns) && !args.is_constant(b);
     if (!innermost(vb, d.b_contract) && !as_it_lies) {
         args.want[b] = depth_inside(vb.rank(), d.b_batch, d.b_contract);
     }
