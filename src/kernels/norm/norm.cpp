@@ -233,7 +233,8 @@ double cost_us(const Rows& s, const Choice& c, const Arch& arch) {
     if (c.form == InColumns) {
         // Measured: 0.14 us an element of a thread, of which a warp has one in so many of a row.
         constexpr double element_us = 0.14;
-        double chain = element_us * std::ceil(n / (c.block / 32));
+        double warps = c.block / 32.0;
+        double chain = element_us * std::ceil(n / warps);
         return 2.5 + std::max(chain, block_bytes_us(arch, div_up(rows, 32), 32 * row));
     }
     if (c.parts) {
