@@ -220,7 +220,7 @@ std::optional<Values> gather_of_scalar(Site& s) {
     return t != nullptr ? std::optional(Values{repeated(s, *t)}) : std::nullopt;
 }
 
-// --- reductions
+// --- scatter
 
 // Rows that follow each other, written over most of x: those before, them, and those behind. (Few
 // rows are written in place.)
@@ -240,6 +240,8 @@ std::optional<Values> scatter_of_progression(Site& s) {
     Value behind = ops::slice(g, s.in(), 0, end, rows.value() - end);
     return Values{ops::concat(g, Values{before, s.in(2), behind}, 0)};
 }
+
+// --- reductions
 
 std::optional<Values> reduce_of_one(Site& s) {
     const Reduce& a = s.as<Reduce>();
