@@ -165,22 +165,15 @@ bool is_depthwise(const Graph& g, const Node& n) {
 }
 
 std::optional<size_t> mapped_operand(const Graph& g, const Node& n) {
-    if (!n.is(map_def) || !is_float(g.type(n.outputs[0]).dtype)) {
+    if (!n.is(map_def) || g.type(n.outputs[0]).rank() < 2) {
         return std::nullopt;
     }
-    const Type& result = g.type(n.outputs[0]);
-    std::optional<size_t> found;
-    for (size_t i = 0; i < n.inputs.size(); ++i) {
-        const Tensor* t = g.constant(n.inputs[i]);
-        if (t != nullptr ? !is_by_channel(*t, result.rank())
-                         : found || g.type(n.inputs[i]).dims != result.dims) {
-            return std::nullopt;
-        }
-        found = t == nullptr ? i : found;
-    }
-    bool fits = found && is_float(g.type(n.inputs[*found]).dtype) &&
-                is_finite_at_zeros(n.as<Map>().body, n.inputs.size());
-    return fits ? found : std::nullopt;
+    std::vector<size_t> operands = operands_of_map(g, n);
+    auto computed = std::count_if(n.inputs.begin(), n.inputs.end(),
+                                  [&](Value v) { return g.constant(v) == nullptr; });
+    bool alone = operands.size() == 1 && computed == 1 &&
+                 g.type(n.inputs[operands[0]]).dims == g.type(n.outputs[0]).dims;
+    return alone ? std::optional(operands[0]) : std::nullopt;
 }
 
 std::vector<size_t> channelwise_operands(const Graph& g, const Node& n) {
