@@ -201,5 +201,20 @@ TEST(DepthwiseProduct, OneLaunchInTheBackend) {
     }
 }
 
+/// A residual around the second convolution alone reads what the first made: that is in memory.
+TEST(DepthwiseProduct, NotWithAResidualAroundTheSecond) {
+    Graph g = pair_graph({.first = {.x = "f16[1,24,9,9]", .w = "f16[24,1,3,3]", .groups = 24},
+                          .results = 24,
+                          .residual = false,
+                          .constants = true});
+    const Node* map = nullptr;
+    for (const Node& n : g.nodes()) {
+        map = n.is(map_def) ? &n : map;
+    }
+    g.add_output("sum", ops::add(g, g.outputs()[0], map->outputs[0]));
+    BackendRun run = expect_backend(g, {.tolerance = 6e-3});
+    EXPECT_EQ(std::count(run.kernels.begin(), run.kernels.end(), "depthwise_product"), 0);
+}
+
 } // namespace
 } // namespace ingot::test

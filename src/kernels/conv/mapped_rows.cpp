@@ -98,6 +98,25 @@ std::optional<std::string> refuse_channel_map(const Graph& g, const Node& map, V
                       : std::optional<std::string>("an operand of the map differs by position");
 }
 
+namespace {
+
+/// Whether a result of the nodes before `at` is read by more than the first operand of that one: it
+/// is nowhere in memory.
+bool is_read_again(const Group& group, size_t at) {
+    for (size_t i = at; i < group.nodes.size(); ++i) {
+        for (size_t k = i == at ? 1 : 0; k < group.nodes[i].inputs.size(); ++k) {
+            for (size_t before = 0; before < at; ++before) {
+                if (group.nodes[before].outputs[0] == group.nodes[i].inputs[k]) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
+} // namespace
+
 std::optional<std::string> refuse_pointwise(const Group& group, size_t at, int64_t most) {
     const Graph& g = group.graph;
     const Node& n = group.nodes[at];
@@ -109,6 +128,9 @@ std::optional<std::string> refuse_pointwise(const Group& group, size_t at, int64
     std::optional<int64_t> results = w.dims[0].as_const();
     if (!is_pointwise(g, n) || w.dtype != g.type(made).dtype || !results || *results > most) {
         return "no pointwise convolution of few results behind";
+    }
+    if (is_read_again(group, at)) {
+        return "another reader of what comes before the pointwise convolution";
     }
     Group rest{g, group.nodes.subspan(at), group.inputs, group.outputs};
     return refuse_contraction(rest);
