@@ -17,10 +17,56 @@ using ops::LayerNorm;
 
 struct Core {
     Term x;
-    LayerNorm attrs;
+    LayerNorm attrs; // of x permuted
     std::optional<Term> scale;
-    double factor = 1; // where there is no scale
+    double factor = 1;         // where there is no scale
+    std::vector<int64_t> perm; // that makes the normalised axis the last one; empty: it is
 };
+
+// The first normalised axis once `perm` has moved a single one that is not the last.
+struct Arrangement {
+    int64_t axis = 0;
+    std::vector<int64_t> perm;
+};
+
+std::optional<Arrangement> arrangement(const std::vector<int64_t>& axes, int64_t rank) {
+    if (auto first = trailing(axes, rank)) {
+        return Arrangement{*first, {}};
+    }
+    if (axes.size() != 1) {
+        return std::nullopt;
+    }
+    Arrangement a{rank - 1, {}};
+    for (int64_t i = 0; i < rank; ++i) {
+        if (i != axes[0]) {
+            a.perm.push_back(i);
+        }
+    }
+    a.perm.push_back(axes[0]);
+    return a;
+}
+
+// A value that broadcasts against others of perm's rank, as it does once these are permuted.
+Value permuted(Graph& g, Value v, const std::vector<int64_t>& perm) {
+    if (perm.empty()) {
+        return v;
+    }
+    Dims dims = g.type(v).dims;
+    dims.insert(dims.begin(), perm.size() - dims.size(), Dim(1));
+    return ops::permute(g, ops::reshape(g, v, dims), perm);
+}
+
+std::vector<int64_t> inverse_of(const std::vector<int64_t>& perm) {
+    std::vector<int64_t> inverse(perm.size());
+    for (size_t i = 0; i < perm.size(); ++i) {
+        inverse[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
+    }
+    return inverse;
+}
+
+Value permuted_back(Graph& g, Value v, const std::vector<int64_t>& perm) {
+    return perm.empty() ? v : ops::permute(g, v, inverse_of(perm));
+}
 
 // The radicand of the only root in p's denominator; removes the root from p.
 std::optional<Term> radicand(const View& v, Product& p) {
@@ -42,14 +88,21 @@ std::optional<Term> radicand(const View& v, Product& p) {
 
 // x, when d is x - mean(x) over exactly these axes.
 std::optional<Term> centred(const View& v, Term d, const std::vector<int64_t>& axes) {
+    auto is_mean_of = [&](Term x, Term of_mean, double coefficient) {
+        auto m = mean(v, of_mean, coefficient);
+        return m && m->axes == axes && v.same(v.term(m->x), x);
+    };
+    if (v.is(d, ExprOp::Sub) && is_mean_of(v.arg(d, 0), v.arg(d, 1), 1)) {
+        return v.arg(d, 0); // which may be a sum itself
+    }
     Sum s = v.sum(d);
     if (s.parts.size() != 2 || s.bias != 0) {
         return std::nullopt;
     }
     for (size_t i = 0; i < 2; ++i) {
         Term x = s.parts[i].term;
-        auto m = mean(v, s.parts[1 - i].term, -s.parts[1 - i].coefficient);
-        if (s.parts[i].coefficient == 1 && m && m->axes == axes && v.same(v.term(m->x), x)) {
+        if (s.parts[i].coefficient == 1 &&
+            is_mean_of(x, s.parts[1 - i].term, -s.parts[1 - i].coefficient)) {
             return x;
         }
     }
@@ -68,8 +121,8 @@ std::optional<Core> match(const View& v, Term root) {
     }
     auto variance = mean(v, s.parts[0].term, s.parts[0].coefficient);
     auto d = variance ? v.square_of(v.term(variance->x)) : std::nullopt;
-    auto axis = d ? trailing(variance->axes, v.graph().type(variance->x).rank()) : std::nullopt;
-    if (!axis) {
+    auto a = d ? arrangement(variance->axes, v.graph().type(variance->x).rank()) : std::nullopt;
+    if (!a) {
         return std::nullopt;
     }
     p = v.product(root, {*d});
@@ -78,7 +131,7 @@ std::optional<Core> match(const View& v, Term root) {
         return std::nullopt;
     }
     auto x = centred(v, *d, variance->axes);
-    Core c{x.value_or(*d), {*axis, s.bias, !x.has_value()}, std::nullopt};
+    Core c{x.value_or(*d), {a->axis, s.bias, !x.has_value()}, std::nullopt, 1, a->perm};
     if (!p.num.empty()) {
         c.scale = p.num[0];
     }
@@ -103,8 +156,8 @@ std::optional<Core> spread_pair(const View& v, const Sum::Part& with_x,
     }
     auto variance = mean(v, s.parts[0].term, s.parts[0].coefficient);
     auto d = variance ? v.square_of(v.term(variance->x)) : std::nullopt;
-    auto axis = d ? trailing(variance->axes, v.graph().type(variance->x).rank()) : std::nullopt;
-    auto x = axis ? centred(v, *d, variance->axes) : std::nullopt;
+    auto a = d ? arrangement(variance->axes, v.graph().type(variance->x).rank()) : std::nullopt;
+    auto x = a ? centred(v, *d, variance->axes) : std::nullopt;
     if (!x || !take(v, p.num, *x) || p.num.size() > 1) {
         return std::nullopt;
     }
@@ -118,7 +171,7 @@ std::optional<Core> spread_pair(const View& v, const Sum::Part& with_x,
     if (!m || m->axes != variance->axes || !v.same(v.term(m->x), *x)) {
         return std::nullopt;
     }
-    Core c{*x, {*axis, s.bias, false}, std::nullopt};
+    Core c{*x, {a->axis, s.bias, false}, std::nullopt, 1, a->perm};
     if (!p.num.empty()) {
         c.scale = p.num[0];
     }
@@ -189,17 +242,16 @@ std::optional<Core> unit_rows(const View& v, Term root) {
     auto sum = reduction(v, *squares, "sum");
     auto x = sum ? v.square_of(v.term(sum->x)) : std::nullopt;
     const Dims dims = sum ? v.graph().type(sum->x).dims : Dims();
-    auto axis = sum ? trailing(sum->axes, static_cast<int64_t>(dims.size())) : std::nullopt;
-    if (!x || !axis || !v.same(*x, p.num[0])) {
+    auto a = sum ? arrangement(sum->axes, static_cast<int64_t>(dims.size())) : std::nullopt;
+    if (!x || !a || !v.same(*x, p.num[0])) {
         return std::nullopt;
     }
-    auto inner = ingot::as_const(Dims(dims.begin() + *axis, dims.end()));
     double n = 1;
-    for (int64_t d : inner ? *inner : Shape{0}) {
-        n *= static_cast<double>(d);
+    for (int64_t axis : sum->axes) {
+        n *= static_cast<double>(dims[static_cast<size_t>(axis)].as_const().value_or(0));
     }
-    return n > 0 ? std::optional(Core{*x, {*axis, limit * limit / n, true}, {}, 1 / std::sqrt(n)})
-                 : std::nullopt;
+    LayerNorm attrs{a->axis, limit * limit / n, true};
+    return n > 0 ? std::optional(Core{*x, attrs, {}, 1 / std::sqrt(n), a->perm}) : std::nullopt;
 }
 
 Value filled(Graph& g, DType t, const Dims& dims, double v) {
@@ -220,22 +272,23 @@ std::optional<Values> made(Site& s, const Core& m, std::optional<Term> bias) {
         return std::nullopt;
     }
     int64_t axes = out.rank() - m.attrs.axis;
-    Dims inner(out.dims.end() - axes, out.dims.end());
+    Value rows = permuted(g, ops::cast(g, *x, wider(g.type(*x).dtype, out.dtype)), m.perm);
+    const Dims dims = g.type(rows).dims;
+    Dims inner(dims.end() - axes, dims.end());
     std::optional<Value> scale;
     if (m.scale) {
         auto leaf = v.value(*m.scale);
-        scale = leaf ? over_last(g, *leaf, axes) : std::nullopt;
+        scale = leaf ? over_last(g, permuted(g, *leaf, m.perm), axes) : std::nullopt;
     } else if (ingot::as_const(inner)) {
         scale = filled(g, m.factor == 1 ? out.dtype : DType::F32, inner, m.factor);
     }
     auto offset = bias ? v.value(*bias) : std::nullopt;
-    offset = offset ? over_last(g, *offset, axes) : std::nullopt;
+    offset = offset ? over_last(g, permuted(g, *offset, m.perm), axes) : std::nullopt;
     if (!scale || !is_float(g.type(*scale).dtype) || (bias && !offset)) {
         return std::nullopt;
     }
-    DType wide = wider(g.type(*x).dtype, out.dtype);
-    Value y = ops::layer_norm(g, m.attrs, ops::cast(g, *x, wide), *scale, offset.value_or(Value{}));
-    return Values{ops::cast(g, y, out.dtype)};
+    Value y = ops::layer_norm(g, m.attrs, rows, *scale, offset.value_or(Value{}));
+    return Values{permuted_back(g, ops::cast(g, y, out.dtype), m.perm)};
 }
 
 std::optional<Values> raise_core(Site& s) {
@@ -279,17 +332,28 @@ std::optional<Values> into_layer_norm(Site& s) {
     Type out = s.result();
     Graph& g = s.g();
     View v(g);
-    auto f = is_float(out.dtype) ? followed(v, v.term(s.copied()[0]), ops::layer_norm_def)
-                                 : std::nullopt;
+    Term root = v.term(s.copied()[0]);
+    auto f = is_float(out.dtype) ? followed(v, root, ops::layer_norm_def) : std::nullopt;
     const Node* n = f ? v.node(f->norm, ops::layer_norm_def) : nullptr;
+    std::vector<int64_t> perm; // undone by a permutation behind the norm
+    if (n == nullptr && is_float(out.dtype)) {
+        f = followed(v, root, permute_def);
+        const Node* back = f ? v.node(f->norm, permute_def) : nullptr;
+        const Node* norm = back != nullptr ? g.producer(back->inputs[0]) : nullptr;
+        if (norm != nullptr && norm->is(ops::layer_norm_def) && s.uses(back->outputs[0]) == 1 &&
+            g.type(back->outputs[0]).dims == out.dims) {
+            n = norm;
+            perm = inverse_of(back->as<Permute>().perm);
+        }
+    }
     if (n == nullptr || s.uses(n->outputs[0]) > 1 || n->inputs.size() != 2 ||
-        !(g.type(n->outputs[0]).dims == out.dims)) {
+        (perm.empty() && !(g.type(n->outputs[0]).dims == out.dims))) {
         return std::nullopt;
     }
     LayerNorm a = n->as<LayerNorm>();
     Value x = n->inputs[0];
     Value scale = n->inputs[1];
-    auto other = over_last(g, f->other, out.rank() - a.axis);
+    auto other = over_last(g, permuted(g, f->other, perm), out.rank() - a.axis);
     if (!other || !is_float(g.type(*other).dtype) ||
         (f->scales && !all_are(g.constant(scale), 1))) {
         return std::nullopt;
@@ -297,7 +361,7 @@ std::optional<Values> into_layer_norm(Site& s) {
     x = ops::cast(g, x, wider(g.type(x).dtype, out.dtype));
     Value y =
         f->scales ? ops::layer_norm(g, a, x, *other) : ops::layer_norm(g, a, x, scale, *other);
-    return Values{ops::cast(g, y, out.dtype)};
+    return Values{permuted_back(g, ops::cast(g, y, out.dtype), perm)};
 }
 
 // [C], when v is constant or not but varies only along axis 1 of rank `rank`.
