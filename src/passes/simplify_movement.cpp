@@ -222,8 +222,8 @@ std::optional<Values> gather_of_scalar(Site& s) {
 
 // --- scatter
 
-// Rows that follow each other, written over most of x: those before, them, and those behind. (Few
-// rows are written in place.)
+// Rows that follow each other, written over a quarter of x or more: those before, them, and those
+// behind. (Few rows are written in place.)
 std::optional<Values> scatter_of_progression(Site& s) {
     auto p = progression(s.g(), s.in(1));
     const Dim& rows = s.in_type().dims[0];
@@ -232,7 +232,7 @@ std::optional<Values> scatter_of_progression(Site& s) {
         return std::nullopt;
     }
     int64_t end = p->start.value() + p->count.value();
-    if (p->start.value() < 0 || end > rows.value() || 2 * p->count.value() < rows.value()) {
+    if (p->start.value() < 0 || end > rows.value() || 4 * p->count.value() < rows.value()) {
         return std::nullopt;
     }
     Graph& g = s.g();
