@@ -3,6 +3,7 @@
 // and odd elements) that are rotated and concatenated.
 #include "passes/passes.h"
 #include "passes/raise.h"
+#include "passes/simplify.h"
 
 #include <algorithm>
 #include <array>
@@ -433,7 +434,9 @@ const Pass raise_rope = {
             static const RuleRow rows[] = {{&map_def, sum_spelling},
                                            {&concat_def, joined_spelling},
                                            {&reshape_def, joined_spelling}};
-            return apply_rules(g, Rules(rows), {&concat_def});
+            Graph raised = apply_rules(g, Rules(rows), {&concat_def});
+            // Attention looks for scales behind rotations of its own type.
+            return apply_rules(raised, rounding_rules(), {&ops::rope_def});
         },
 };
 

@@ -10,6 +10,7 @@ namespace ingot::passes {
 Graph simplified(const Graph& g);
 
 Rules map_rules();
+Rules rounding_rules();
 Rules view_rules();
 Rules movement_rules();
 Rules dot_rules();
