@@ -51,6 +51,16 @@ TEST(Softmax, RowsOfEveryLength) {
     expect_family(softmax_graph("f16[2,16384]", 1, true));
 }
 
+/// Where there are more rows than warps, several share one.
+TEST(Norm, ShortRowsShareWarps) {
+    auto tactic_of = [](const Graph& g) { return expect_family(g).tactic; };
+    EXPECT_EQ(tactic_of(layer_graph("f16[8500,40]", "f16[40]", "f16[40]", 1)), "registers_8x8");
+    EXPECT_EQ(tactic_of(layer_graph("f16[8500,100]", "f32[100]", nullptr, 1, true)),
+              "registers_16x8");
+    EXPECT_EQ(tactic_of(softmax_graph("f16[8500,49]", 1)), "registers_8x8");
+    EXPECT_EQ(tactic_of(layer_graph("f16[85,40]", "f16[40]", "f16[40]", 1)), "registers_32x8");
+}
+
 TEST(Softmax, OtherAxesAndDTypes) {
     sweep(softmax_graph("f32[3,20,40]", 1));
     sweep(softmax_graph("f32[3,20,5]", 0, true));
@@ -216,7 +226,7 @@ TEST(GroupNorm, InfinityStaysInItsGroup) {
     o.inputs = {x};
     FamilyRun r = expect_family(group_graph("f16[2,320,4,5]", 32), o);
     ASSERT_EQ(r.results.size(), 1U);
-    for (int64_t i = 0; i < 2 * 320 * 20; ++i) {
+    for (int64_t i = 0; i < int64_t{2} * 320 * 20; ++i) {
         ASSERT_EQ(std::isnan(r.results[0].get_f64(i)), i >= 200 && i < 400) << i;
     }
 }

@@ -175,8 +175,8 @@ struct Choice {
 struct RowClass {
     int threads, per;
 };
-constexpr RowClass row_classes[] = {{32, 8},  {32, 24},  {32, 32},  {32, 40},
-                                    {256, 8}, {256, 16}, {256, 32}, {512, 32}};
+constexpr RowClass row_classes[] = {{8, 8},   {16, 8},  {32, 8},   {32, 24},  {32, 32},
+                                    {32, 40}, {256, 8}, {256, 16}, {256, 32}, {512, 32}};
 constexpr RowClass wide_row_classes[] = {{32, 8}, {256, 8}, {512, 8}};
 
 std::span<const RowClass> classes_of(const Rows& s) {
@@ -258,10 +258,17 @@ double cost_us(const Rows& s, const Choice& c, const Arch& arch) {
            std::max(alone, shared * (1 + 0.05 * idle));
 }
 
-/// Threads of a block of whole warps, one a row.
-int warps_block(int64_t rows, const Arch& arch) {
-    int64_t warps = std::clamp<int64_t>(rows / arch.sms, 1, 8);
+/// Threads of a block of whole warps, each with one row or several.
+int warps_block(int64_t rows, int threads, const Arch& arch) {
+    int64_t warps = std::clamp<int64_t>(rows * threads / 32 / arch.sms, 1, 8);
     return 32 * static_cast<int>(std::bit_floor(static_cast<uint64_t>(warps)));
+}
+
+/// Whether several short rows share a warp: where there are more rows than warps on the GPU. Never
+/// in batch-invariant engines, since the number of threads decides the order of sums.
+bool shares_warps(const Problem& p, const Rows& s) {
+    return !p.batch_invariant &&
+           s.kept.arg.count * 32 > int64_t{p.arch.sms} * p.arch.threads_per_sm;
 }
 
 /// Text grows with the loads of a thread and their cost: a row chooses between classes only where
@@ -293,7 +300,7 @@ std::optional<Choice> choice_of(const Problem& p, const Rows& s, const Tactic& t
     if (const auto* r = t.as<Registers>()) {
         c.threads = r->threads;
         c.per = r->per;
-        c.block = c.threads == 32 ? warps_block(s.kept.arg.count, p.arch) : c.threads;
+        c.block = c.threads <= 32 ? warps_block(s.kept.arg.count, c.threads, p.arch) : c.threads;
         return c;
     }
     return std::nullopt;
@@ -318,7 +325,7 @@ void add_row_tactics(std::vector<Tactic>& list, const Problem& p, const Rows& s)
     }
     for (const RowClass& k : classes_of(s)) {
         bool offered = (list.empty() || short_text(s, c)) && (k.per <= 16 || !long_text(s, c));
-        if (n <= int64_t{k.threads} * k.per && offered &&
+        if (n <= int64_t{k.threads} * k.per && offered && (k.threads >= 32 || shares_warps(p, s)) &&
             (k.threads > 32 || k.per != (short_text(s, c) && s.affine() ? 32 : 40))) {
             list.push_back(row_tactic(p, s, Registers{k.threads, k.per}));
         }
@@ -355,7 +362,7 @@ std::string defines(const Rows& s, const Choice& c, int form, int parts) {
     d.add("T", c_type(s.x.dtype)).add("C", s.wide() ? "double" : "float");
     d.add("S", s.affine() ? c_type(s.scale.dtype) : "float");
     d.add("B", s.affine() ? c_type(s.bias.dtype) : "float");
-    d.add("G", c.threads).add("NT", c.threads == 32 ? 256 : c.block).add("PER", c.per);
+    d.add("G", c.threads).add("NT", c.threads <= 32 ? 256 : c.block).add("PER", c.per);
     d.add("V", c.vector);
     d.add("SV", c.scale_vectors ? 1 : 0);
     d.add("KR", s.kept.axes).add("LR", s.row.axes).add("NV", s.kept.views);

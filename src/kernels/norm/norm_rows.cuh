@@ -39,7 +39,7 @@ DEVICE C total(C v) {
     return v;
 #else
 #pragma unroll
-    for (int m = 16; m > 0; m >>= 1)
+    for (int m = (G < 32 ? G : 32) / 2; m > 0; m >>= 1)
         v = F::of(v, exchange(v, m));
 #if G > 32
     __shared__ C parts[G / 32];
