@@ -3,7 +3,7 @@
 // channels, so that convolutions read whole vectors.
 #pragma once
 
-#include "ir/graph.h"
+#include "lower/users.h"
 
 #include <optional>
 #include <vector>
@@ -28,8 +28,6 @@ std::vector<size_t> channelwise_operands(const Graph& g, const Node& n);
 
 /// `channels`, or more that fill whole vectors of elements of `t`.
 int64_t whole_vectors(int64_t channels, DType t);
-
-using Users = std::vector<std::vector<const Node*>>; // by value
 
 /// The values to make with whole_vectors() of channels, of which those behind the value's own are
 /// zeros or what the ops make of zeros: results of convolutions whose channels fill no vectors, and

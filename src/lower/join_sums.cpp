@@ -3,6 +3,7 @@
 // shortcut, becomes one convolution of both inputs side by side. Neither of two results is written
 // and read again. Their biases become one. Sums of both are rounded once: closer, but not the same.
 #include "ir/rewrite.h"
+#include "lower/additions.h"
 #include "lower/lowering.h"
 #include "ops/ops.h"
 
@@ -43,19 +44,6 @@ bool is_pointwise(const Graph& g, const Node& n) {
     const auto& a = n.as<ops::Conv>();
     return a.groups == 1 && are_all(a.strides, 1) && are_zeros(a.low) && are_zeros(a.high) &&
            w->shape()[1] % vector == 0;
-}
-
-/// Whether the node is a map that adds two values in f32.
-bool is_addition(const Node& n) {
-    if (!n.is(map_def) || n.inputs.size() != 2) {
-        return false;
-    }
-    const auto& code = n.as<Map>().body.code;
-    auto reads = [&code](size_t i) {
-        return code[i].op == ExprOp::In && code[i].type == DType::F32;
-    };
-    return code.size() == 3 && reads(0) && reads(1) && code[0].args[0] != code[1].args[0] &&
-           code[2].op == ExprOp::Add && code[2].args[0] != code[2].args[1];
 }
 
 class Joiner {

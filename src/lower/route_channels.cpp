@@ -68,13 +68,7 @@ std::vector<int64_t> first_places(int64_t n) {
 class Router {
 public:
     explicit Router(const Graph& g)
-        : g_(g), users_(g.value_count()), takes_routes_(g.value_count(), 1),
-          routes_(g.value_count()) {
-        for (const Node& n : g.nodes()) {
-            for (Value v : n.inputs) {
-                users_[v.id].push_back(&n);
-            }
-        }
+        : g_(g), users_(users_of(g)), takes_routes_(g.value_count(), 1), routes_(g.value_count()) {
         for (Value v : g.outputs()) {
             takes_routes_[v.id] = 0;
         }
