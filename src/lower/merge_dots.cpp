@@ -3,6 +3,7 @@
 // up), quantised ones too, become one product with the constants concatenated; its parts are
 // slices. Equal maps behind the products, such as scales and biases, are merged too.
 #include "ir/rewrite.h"
+#include "lower/additions.h"
 #include "lower/lowering.h"
 #include "ops/ops.h"
 
@@ -161,6 +162,13 @@ bool alike(const Graph& g, const Node& a, Value of_a, const Node& b, Value of_b)
     return true;
 }
 
+/// Whether a map of a result adds a constant of a number a column, rounded as the result is.
+bool adds_row(const Graph& g, const Node& m, Value result) {
+    const Tensor* row =
+        is_addition(m) ? g.constant(m.inputs[m.inputs[0] == result ? 1 : 0]) : nullptr;
+    return row != nullptr && row->rank() == 1 && m.as<Map>().dtype == g.type(result).dtype;
+}
+
 class Merger {
 public:
     explicit Merger(const Graph& g) : g_(g) {
@@ -209,6 +217,9 @@ public:
 
 private:
     void add(Family f, const std::map<Value, std::vector<const Node*>>& users) {
+        if (Level biases = some_biases(f, users); !biases.empty()) {
+            f.maps.push_back(std::move(biases));
+        }
         for (Level next = maps_behind(f, users); !next.empty() && f.maps.size() < most_levels;
              next = maps_behind(f, users)) {
             f.maps.push_back(std::move(next));
@@ -217,6 +228,27 @@ private:
             family_of_[d] = families_.size();
         }
         families_.push_back(std::move(f));
+    }
+
+    /// Additions of biases behind some of the products, alike, and the other products themselves,
+    /// to which zeros are added; empty where all have maps or none has such a one.
+    Level some_biases(const Family& f,
+                      const std::map<Value, std::vector<const Node*>>& users) const {
+        Level out;
+        size_t first = f.dots.size();
+        bool all = true;
+        for (size_t i = 0; i < f.dots.size(); ++i) {
+            const Node* m = bias_map(g_, f.dots[i]->outputs[0], users);
+            bool adds = m != nullptr && adds_row(g_, *m, f.dots[i]->outputs[0]);
+            first = adds ? std::min(first, i) : first;
+            all = all && adds;
+            out.push_back(adds ? m : f.dots[i]);
+            if (adds &&
+                !alike(g_, *out[first], f.dots[first]->outputs[0], *m, f.dots[i]->outputs[0])) {
+                return {};
+            }
+        }
+        return all || first == f.dots.size() ? Level() : out;
     }
 
     /// One map behind each node of the last level, all alike; empty where there is no such level.
@@ -257,7 +289,7 @@ private:
         slice_results(out, f.dots, weights, axis, whole);
         const Level* before = &f.dots;
         for (const Level& level : f.maps) {
-            whole = merged_map(out, level, (*before)[0]->outputs[0], whole);
+            whole = merged_map(out, level, *before, whole);
             slice_results(out, level, weights, axis, whole);
             before = &level;
         }
@@ -310,6 +342,13 @@ private:
         own.reserve(level.size());
         bool same = true;
         for (const Node* m : level) {
+            if (!m->is(map_def)) { // a product without a bias
+                Dim columns = g_.type(m->outputs[0]).dims.back();
+                DType t = g_.constant(map_of(level)->inputs[i])->dtype();
+                own.push_back(Tensor::zeros(t, {columns.value()}));
+                same = false;
+                continue;
+            }
             own.push_back(*g_.constant(m->inputs[i]));
             same = same && own.back().count() == 1 && own.back() == own[0];
         }
@@ -325,9 +364,17 @@ private:
         return Tensor::joined(std::move(own), 0);
     }
 
-    /// The maps of `level` as one of `whole`, which stands for `replaced` in the first.
-    Value merged_map(Graph& out, const Level& level, Value replaced, Value whole) const {
-        const Node& first = *level[0];
+    static const Node* map_of(const Level& level) {
+        return *std::find_if(level.begin(), level.end(),
+                             [](const Node* n) { return n->is(map_def); });
+    }
+
+    /// The maps of `level` as one of `whole`, which stands for what they read of `before`.
+    Value merged_map(Graph& out, const Level& level, const Level& before, Value whole) const {
+        auto at = static_cast<size_t>(std::find(level.begin(), level.end(), map_of(level)) -
+                                      level.begin());
+        const Node& first = *level[at];
+        Value replaced = before[at]->outputs[0];
         Values in;
         for (size_t i = 0; i < first.inputs.size(); ++i) {
             if (first.inputs[i] == replaced) {
