@@ -2,8 +2,9 @@
 // lift_maps: a map that reads a kernel's result through views (reshape, permute) moves before the
 // views, so that it can become the kernel's epilogue; inverse views apply to its other operands. A
 // map over a concatenation moves to the parts.
+#include "lower/lift_maps.h"
+
 #include "ir/rewrite.h"
-#include "lower/lowering.h"
 #include "ops/ops.h"
 
 #include <algorithm>
