@@ -96,6 +96,29 @@ void append_axis(Loops& loops, int64_t size, int64_t b) {
     }
 }
 
+/// Rows of a along two axes that do not lie as one (a part of each of several sequences) become a
+/// batch of rows, which TMA can load, where they fill tiles.
+void rows_as_batch(Contraction& c) {
+    constexpr int64_t fewest = 64;
+    Loops& rows = c.rows;
+    if (c.batch.count() != 1 || rows.rank() != 2 || rows.sizes[1] < fewest ||
+        rows.a[0] == rows.a[1] * rows.sizes[1]) {
+        return;
+    }
+    c.batch.sizes = {rows.sizes[0]};
+    c.batch.a = {rows.a[0]};
+    c.batch.b = {0};
+    rows.sizes.erase(rows.sizes.begin());
+    rows.a.erase(rows.a.begin());
+    if (!rows.b.empty()) {
+        rows.b.erase(rows.b.begin());
+    }
+    for (size_t i = 0; i < rows.stored.size(); ++i) {
+        c.batch.stored[i] = {rows.stored[i][0]};
+        rows.stored[i].erase(rows.stored[i].begin());
+    }
+}
+
 } // namespace
 
 Contraction contraction_of(const Problem& p) {
@@ -141,6 +164,7 @@ Contraction contraction_of(const Problem& p, const Dot& d) {
             merge(*l);
         }
     }
+    rows_as_batch(c);
     if (c.paired()) {
         append_axis(c.columns, 2, half);
     }
