@@ -188,13 +188,10 @@ bool Planner::plan_known(const Node& n) {
     return true;
 }
 
-/// The order in which to copy `view` so that n is a view of the copy: the view's own if possible,
-/// else row major, which always works.
+/// The order in which to copy `view` so that n is a view of the copy.
 Order Planner::order_to_view(const Node& n, const View& view) const {
-    Order own = repeat_order(view);
-    bool can = n.is(reshape_def) && output_of_[n.outputs[0].id].empty() &&
-               reshaped(dense(view.shape, own), shape_of(n.outputs[0])).has_value();
-    return can ? own : row_major(view.rank());
+    bool reshapes = n.is(reshape_def) && output_of_[n.outputs[0].id].empty();
+    return reshapes ? order_to_reshape(view, shape_of(n.outputs[0])) : row_major(view.rank());
 }
 
 void Planner::plan_view(const Node& n) {
@@ -204,7 +201,8 @@ void Planner::plan_view(const Node& n) {
     std::optional<Operand> out = rule(n, in, type, plan_->symbols);
     bool immutable = plan_->placed[n.inputs[0].id].immutable;
     if (!out) {
-        in = in_order(n.inputs[0], order_to_view(n, in.view));
+        Order order = order_to_view(n, in.view);
+        in = in_order(n.inputs[0], order);
         out = rule(n, in, type, plan_->symbols);
         CHECK(out.has_value(), "a row-major tensor has no view for ", n.def->name);
     }

@@ -295,4 +295,51 @@ std::vector<int64_t> offsets_of(const Shape& sizes, const Shape& strides) {
     return out;
 }
 
+namespace {
+
+/// The order with the axes of `from` that a reshape to `to` merges beside each other, where the
+/// first of them is.
+Order in_groups(const Order& order, const Shape& from, const Shape& to) {
+    std::vector<std::vector<int>> groups(1);
+    int64_t merged = 1;
+    int64_t made = 1;
+    size_t next = 0; // of `to`
+    for (size_t axis = 0; axis < from.size(); ++axis) {
+        groups.back().push_back(static_cast<int>(axis));
+        merged *= from[axis];
+        while (made < merged && next < to.size()) {
+            made *= to[next++];
+        }
+        if (made == merged) {
+            groups.emplace_back();
+        }
+    }
+    auto place = [&](const std::vector<int>& group) {
+        return std::find_first_of(order.begin(), order.end(), group.begin(), group.end());
+    };
+    std::stable_sort(groups.begin(), groups.end(),
+                     [&](const auto& a, const auto& b) { return place(a) < place(b); });
+    Order out;
+    for (const std::vector<int>& group : groups) {
+        out.insert(out.end(), group.begin(), group.end());
+    }
+    return out;
+}
+
+} // namespace
+
+Order order_to_reshape(const View& view, const Shape& to) {
+    Order own = repeat_order(view);
+    if (reshaped(dense(view.shape, own), to)) {
+        return own;
+    }
+    Order grouped = in_groups(own, view.shape, to);
+    constexpr int64_t near = 16; // elements, of which a sector of memory has two or more
+    auto nearest = std::find(grouped.begin(), grouped.end(), own.empty() ? -1 : own.back());
+    bool lie_near = std::all_of(nearest, grouped.end(), [&](int axis) {
+        return view.strides[static_cast<size_t>(axis)] <= near;
+    });
+    return lie_near && reshaped(dense(view.shape, grouped), to) ? grouped : row_major(view.rank());
+}
+
 } // namespace ingot::plan

@@ -49,6 +49,11 @@ Order repeat_order(const View& v);
 
 /// The same elements in row-major sequence under another shape; nullopt when no strides express it.
 std::optional<View> reshaped(const View& v, const Shape& shape);
+/// The order in which to copy the view so that the copy can be reshaped without another one: the
+/// view's own if possible, or that of the first of the axes that become one, where elements that
+/// lie near each other stay so (pixels that come out of channels lie where pixels do); else row
+/// major, which always works.
+Order order_to_reshape(const View& view, const Shape& to);
 View permuted(const View& v, std::span<const int64_t> perm);
 View broadcasted(const View& v, const Shape& shape);
 View sliced(const View& v, const Shape& starts, const Shape& sizes, std::span<const int64_t> steps);
