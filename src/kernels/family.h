@@ -176,6 +176,7 @@ struct Family {
     std::vector<Tactic> (*tactics)(const Problem& p);
     Emitted (*emit)(const Problem& p, const Tactic& t);
     bool strided_results = false; // as in plan::Kernel
+    bool aligned_rows = false;    // as in plan::Kernel
     bool takes_groups = false;
     bool reads_casts = false; // as in plan::Kernel
     bool in_place = false;

@@ -150,6 +150,8 @@ struct Kernel {
     void (*layout)(LayoutArgs& args) = nullptr;
     /// Results may have any strides (as parts of a larger tensor).
     bool strided_results = false;
+    /// Reads operands faster whose rows begin at multiples of 16 bytes.
+    bool aligned_rows = false;
     /// Runs groups of nodes, not only single ones.
     bool takes_groups = false;
     /// Groups may begin with a map that widens the main node's first operand from a 16-bit float.

@@ -284,7 +284,11 @@ Operand Planner::place_result(const Node& n, size_t result, const Order& order, 
     if (auto o = place_in_output(v, order)) {
         return *o;
     }
-    return new_arena(graph_.type(v).dtype, shape_of(v), order);
+    // Further results are moments of rows, which lie densely.
+    bool may_have_gaps = strided && result == 0;
+    std::optional<View> aligned = may_have_gaps ? aligned_rows(v, order) : std::nullopt;
+    return aligned ? new_arena(graph_.type(v).dtype, *aligned)
+                   : new_arena(graph_.type(v).dtype, shape_of(v), order);
 }
 
 } // namespace ingot::plan

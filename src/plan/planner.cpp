@@ -202,7 +202,8 @@ void Planner::plan_view(const Node& n) {
     bool immutable = plan_->placed[n.inputs[0].id].immutable;
     if (!out) {
         Order order = order_to_view(n, in.view);
-        in = in_order(n.inputs[0], order);
+        std::optional<Operand> copy = aligned_copy(n, order);
+        in = copy ? *copy : in_order(n.inputs[0], order);
         out = rule(n, in, type, plan_->symbols);
         CHECK(out.has_value(), "a row-major tensor has no view for ", n.def->name);
     }

@@ -58,10 +58,22 @@ private:
     };
     /// The longest concat of v, where the operands of its other ones follow each other there too.
     ConcatUse concat_use(Value v) const;
+    // aligned_rows.cpp: rows with gaps behind them
+    /// How the readers of a value take a view of it.
+    enum class Readers : uint8_t { Any, Aligned, Dense };
+    /// Dense where one of them would copy it, Aligned where one gains by aligned rows.
+    Readers readers_of(Value v, const View& view, int chain) const;
+    Readers reader_of(uint32_t user, Value v, const View& view, int chain) const;
+    /// The view in that order for a value whose readers gain by aligned rows, if they do.
+    std::optional<View> aligned_rows(Value v, const Order& order) const;
+    /// A copy with aligned rows of what the view op n reads, if those who read n gain by them.
+    std::optional<Operand> aligned_copy(const Node& n, const Order& order);
+
     void set_placed(Value v, Operand o);
     void consume(Value v);
     int new_storage(Storage s);
     Operand new_arena(DType t, const Shape& shape, const Order& order);
+    Operand new_arena(DType t, const View& view);
     Storage* storage_of(int buffer);
     void touch(const Operand& o);
     int64_t now() const { return static_cast<int64_t>(plan_->steps.size()); }

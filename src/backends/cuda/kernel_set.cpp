@@ -40,6 +40,7 @@ std::vector<Kernel> family_kernels() {
                            .prepare = make_family_step,
                            .layout = f.layout,
                            .strided_results = f.strided_results,
+                           .aligned_rows = f.aligned_rows,
                            .takes_groups = f.takes_groups,
                            .reads_casts = f.reads_casts,
                            .in_place = f.in_place,

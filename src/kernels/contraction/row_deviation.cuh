@@ -2,7 +2,7 @@
 // Follows wgmma_core.cuh: a warpgroup finds the deviations of its rows of A, of elements A_TYPE, in
 // the stages that it multiplies, and divides its sums by them. Two lanes of a warp share a row of
 // 16, each half of a slab. Sums are about a row's first element, so that a mean far from 0 costs no
-// digits.
+// digits. ODD_DEPTH: rows end inside a chunk of 16 bytes.
 struct RowDeviations {
     const u8* memory; // of the stages
     int row, half, depth;
@@ -34,6 +34,9 @@ struct RowDeviations {
 #pragma unroll
                     for (int e = 0; e < per_chunk; e++) {
                         float d = widen(x.v[e]) - pivot[i];
+#ifdef ODD_DEPTH
+                        d = c * per_chunk + e < left ? d : 0.0f;
+#endif
                         sum[i] += d;
                         squares[i] += d * d;
                     }

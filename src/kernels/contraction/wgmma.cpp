@@ -452,7 +452,9 @@ Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t count, int
     }
     l.shared = t.shared_bytes();
     if (deviations == Deviations::Found) {
-        l.program.defines += str("#define CENTRED 1\n#define A_TYPE ", c_type(c.a.dtype), "\n");
+        bool odd = c.k() % chunk_elements(c.a.dtype) != 0;
+        l.program.defines += str("#define CENTRED 1\n#define A_TYPE ", c_type(c.a.dtype),
+                                 odd ? "\n#define ODD_DEPTH 1\n" : "\n");
     } else if (deviations != Deviations::None) {
         bool merged = deviations == Deviations::Merged;
         l.program.defines += merged ? "#define MERGED 1\n" : "#define RESIDUAL 1\n";

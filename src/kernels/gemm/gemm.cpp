@@ -395,6 +395,7 @@ const Family rows[] = {
                                          : emit_with_norm(p, t, products_of(p.group));
          },
      .strided_results = true,
+     .aligned_rows = true,
      .takes_groups = true,
      .variants = contraction_variants},
     {.name = "centred_dot",
@@ -404,6 +405,7 @@ const Family rows[] = {
      .emit = [](const Problem& p,
                 const Tactic& t) { return emit_with_norm(p, t, centred_products); },
      .strided_results = true,
+     .aligned_rows = true,
      .takes_groups = true,
      .variants = contraction_variants},
     {.name = "dot_of_heads",
@@ -412,6 +414,7 @@ const Family rows[] = {
      .tactics = [](const Problem& p) { return heads_tactics(p, heads_products); },
      .emit = [](const Problem& p, const Tactic& t) { return emit_heads(p, t, heads_products); },
      .strided_results = true,
+     .aligned_rows = true,
      .takes_groups = true}};
 
 } // namespace

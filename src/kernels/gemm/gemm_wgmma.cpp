@@ -160,8 +160,7 @@ void add_wgmma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arc
 void add_centred_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch) {
     // Measured: what the deviations cost a block that has few warps for them.
     constexpr double deviations_us = 0.25;
-    bool chunks = c.k() % chunk_elements(c.a.dtype) == 0;
-    if (bit_width(c.a.dtype) != 16 || !chunks) {
+    if (bit_width(c.a.dtype) != 16) {
         return;
     }
     std::vector<Tactic> all;
