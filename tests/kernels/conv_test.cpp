@@ -30,84 +30,6 @@ TEST(Conv, SmallImagesShareATile) {
     sweep(conv_graph({.x = "f16[5,16,3,3]", .w = "f16[8,16,3,3]"}));
 }
 
-TEST(Conv, Stem) {
-    ConvCase c{.x = "f16[1,3,23,21]",
-               .w = "f16[16,3,7,7]",
-               .strides = {2, 2},
-               .low = {3, 3},
-               .high = {3, 3}};
-    EXPECT_TRUE(ran(sweep(with_residual(c)), "conv_stem"));
-    FamilyOptions channels_inside;
-    channels_inside.orders = {{0, 2, 3, 1}, {0, 1, 2, 3}};
-    EXPECT_TRUE(ran(sweep(conv_graph(c), channels_inside), "conv_stem"));
-    // Several tiles a block, several blocks of columns, an odd width.
-    c.x = "bf16[3,3,70,80]";
-    c.w = "bf16[72,3,3,3]";
-    FamilyOptions stem;
-    stem.tactic = "conv_stem";
-    EXPECT_TRUE(expect_family(with_residual(c), stem).tactic.starts_with("conv_stem"));
-    std::string text = expect_family(conv_graph(c), stem).texts.at(0);
-    EXPECT_NE(text.find("#define IN_REGISTERS 1"), std::string::npos);
-    c.x = "f16[70,4,19,18]";
-    c.w = "f16[45,4,5,2]";
-    c.strides = {3, 1};
-    c.low = {0, 1};
-    EXPECT_TRUE(expect_family(conv_graph(c), stem).tactic.starts_with("conv_stem"));
-    c.x = "f16[2,1,12,14]";
-    c.w = "f16[9,1,3,3]";
-    c.strides = {1, 2};
-    std::vector<std::string> names = sweep(conv_graph(c));
-    for (std::string_view prefix : {"conv_stem_4x16x32", "conv_stem_8x16x32"}) {
-        EXPECT_TRUE(ran(names, prefix)) << prefix;
-    }
-}
-
-TEST(Conv, StemAsTf32) {
-    FamilyOptions rounded;
-    rounded.tolerance = 2e-3;
-    // Planes and pixels; an epilogue in registers and one with a residual; an odd width.
-    ConvCase c{.x = "f32[2,3,24,20]",
-               .w = "f32[72,3,7,7]",
-               .strides = {2, 2},
-               .low = {3, 3},
-               .high = {3, 3}};
-    for (const char* x : {"f32[2,3,24,20]", "f32[1,3,19,21]"}) {
-        c.x = x;
-        for (bool inside : {false, true}) {
-            rounded.orders.clear();
-            if (inside) {
-                rounded.orders = {{0, 2, 3, 1}, {0, 1, 2, 3}};
-            }
-            for (const char* tactic :
-                 {"conv_stem_4x16x64", "conv_stem_8x16x64", "conv_stem_4x16x32"}) {
-                rounded.tactic = tactic;
-                EXPECT_EQ(expect_family(conv_graph(c), rounded).tactic, tactic);
-                EXPECT_EQ(expect_family(with_residual(c), rounded).tactic, tactic);
-            }
-        }
-    }
-    rounded.orders = {{0, 2, 3, 1}, {0, 1, 2, 3}, {0, 1, 2}, {0, 2, 3, 1}};
-    std::string text = expect_family(conv_graph(c), rounded).texts.at(0);
-    EXPECT_NE(text.find("#define IN_REGISTERS 1"), std::string::npos);
-    rounded.orders.clear();
-    // Runs of 8, 5 and 20 elements, weights one by one, several images and odd steps.
-    for (const ConvCase& other :
-         {ConvCase{.x = "f32[2,1,12,14]", .w = "f32[9,1,3,5]", .strides = {1, 3}},
-          ConvCase{.x = "f32[3,4,19,18]", .w = "f32[45,4,5,2]", .strides = {3, 1}, .low = {0, 1}},
-          ConvCase{.x = "f32[70,4,13,9]", .w = "f32[8,4,2,5]"}}) {
-        rounded.tactic = "conv_stem_8x16x32";
-        EXPECT_EQ(expect_family(conv_graph(other), rounded).tactic, rounded.tactic);
-    }
-    rounded.tf32 = false;
-    rounded.tactic.clear();
-    EXPECT_FALSE(ran(tactic_names(conv_graph(c), rounded), "conv_stem"));
-    // Without TF32 the same layout of weights is read along results.
-    rounded.tolerance = 1e-5;
-    FamilyRun exact = expect_family(conv_graph(c), rounded);
-    EXPECT_EQ(exact.tactic, "conv_simt");
-    EXPECT_NE(exact.texts.at(0).find("#define B_COLUMNS 1"), std::string::npos);
-}
-
 /// Depthwise ones round no operand.
 TEST(Conv, FunctionsOfRoundedOperandsAreQuick) {
     auto is_quick = [](const ConvCase& c) {
@@ -178,6 +100,11 @@ TEST(Conv, WindowsTwoApart) {
     FamilyOptions options;
     options.tactic = "conv_wgmma_64x64_s1";
     EXPECT_EQ(expect_family(conv_graph(c), options).tactic, options.tactic);
+    // Slabs that the channels do not fill.
+    for (const auto& [x, w] : {std::pair{"f16[2,24,10,14]", "f16[40,24,3,3]"},
+                               std::pair{"bf16[1,104,6,18]", "bf16[24,104,3,3]"}}) {
+        EXPECT_TRUE(ran(sweep(with_residual({.x = x, .w = w, .strides = {2, 2}})), "conv_wgmma"));
+    }
 }
 
 TEST(Conv, SingleByWgmmaAsTf32) {
@@ -293,6 +220,20 @@ TEST(Conv, NarrowGroupsThroughTheBackend) {
             run.implementations.begin(), run.implementations.end(),
             [&](const std::string& i) { return i.find(expected) != std::string::npos; }));
     }
+}
+
+/// Rows of wide windows of few channels are one run each, and overlap.
+TEST(Conv, OverlappingRuns) {
+    ConvCase c{.x = "f16[2,16,9,24]",
+               .w = "f16[24,16,5,7]",
+               .strides = {1, 2},
+               .low = {2, 0},
+               .high = {2, 0}};
+    std::vector<std::string> names = sweep(with_residual(c));
+    EXPECT_TRUE(ran(names, "conv_wgmma_64x64_s1"));
+    FamilyOptions options;
+    options.orders = {{0, 2, 3, 1}, {0, 2, 3, 1}, {0, 1, 2}, {0, 2, 3, 1}};
+    EXPECT_TRUE(ran(sweep(with_residual(c), options), "conv_wgmma_64x64_s1"));
 }
 
 /// Channels of 8 or 4 aligned bytes, and of fewer.
@@ -442,7 +383,7 @@ TEST(Conv, OneAndThreeSpatialAxes) {
 
 /// Windows over two axes of three: the first axis is images, or the other two are one.
 TEST(Conv, WindowsOverTwoAxesOfThree) {
-    auto windows = [](std::string x, std::string w, std::vector<int64_t> pads) {
+    auto windows = [](std::string x, std::string w, const std::vector<int64_t>& pads) {
         ConvCase c{std::move(x), std::move(w), {1, 1, 1}, {1, 1, 1}, pads, pads};
         return c;
     };

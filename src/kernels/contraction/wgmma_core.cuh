@@ -31,7 +31,8 @@ DEVICE void load_slab(u32 to, const TensorMap* map, i64 k, i64 outer, int batch,
 
 #if CONV
 /// Widths, heights and images; `first` is where the windows of position 0 begin. A batch is a group
-/// of channels. Where its last slab reaches into the next group, the weights are zeros.
+/// of channels. Where its last slab reaches into the next group, or from the first column of a pair
+/// into the second, the weights are zeros.
 struct Patch {
     i64 tiles[3], size[3], out[3], kernel[2], dilation[2], first[2];
     i64 channel_steps;     // of SLAB_K, in a group

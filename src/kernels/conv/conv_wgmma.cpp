@@ -64,8 +64,7 @@ PatchArg patch_of(const ConvShape& s, int64_t rows) {
 bool in_pairs(const ConvShape& s) {
     const WindowArg& w = s.window;
     return w.stride[1] == 2 && w.stride[2] == 2 && s.taps() > 1 && w.in[1] % 2 == 0 &&
-           w.in[2] % 2 == 0 && w.channels % slab_elements(s.x.dtype) == 0 &&
-           w.step[2] >= w.channels * s.groups;
+           w.in[2] % 2 == 0 && w.step[2] >= w.channels * s.groups;
 }
 
 bool runs(const ConvShape& s, const Arch& arch, bool tf32) {
@@ -120,6 +119,29 @@ TensorMap input_map(const ConvShape& s, const PatchArg& p) {
     return m;
 }
 
+/// Wide windows of few channels that no padding cuts: a row of a window is one run in memory. The
+/// runs, which overlap, become the channels of a convolution over one column.
+ConvShape overlapping_runs(const ConvShape& s) {
+    constexpr int64_t most_channels = 32;
+    const WindowArg& w = s.window;
+    const Shape& weights = s.w.view.strides;
+    bool flat = s.x.view.rank() == 4 && w.in[0] == 1 && s.groups == 1;
+    bool wide = w.kernel[2] >= 3 && w.channels <= most_channels && w.dilation[2] == 1 &&
+                w.low[2] == 0 && (w.out[2] - 1) * w.stride[2] + w.kernel[2] <= w.in[2];
+    bool dense = w.step_c == 1 && w.step[2] == w.channels && weights[1] == 1 &&
+                 weights[3] == w.channels && w.channels % chunk_elements(s.x.dtype) == 0;
+    if (!flat || !wide || !dense) {
+        return s;
+    }
+    ConvShape v = s;
+    v.window.channels = w.kernel[2] * w.channels;
+    v.window.step[2] = w.stride[2] * w.channels;
+    v.window.in[2] = w.out[2];
+    v.window.kernel[2] = v.window.stride[2] = 1;
+    v.tap_step = weights[2];
+    return v;
+}
+
 /// Adjacent windows (stride == kernel, no padding): a row of a window, with its channels, is one
 /// run in memory. The runs become the channels of a convolution over one column, the rows of
 /// results its images. The order of result positions stays.
@@ -140,7 +162,7 @@ ConvShape runs_as_channels(const ConvShape& s) {
                  (w.kernel[1] == 1 || weights[2] == run) &&
                  (s.images == 1 || w.out[1] == 1 || w.step_n == w.out[1] * rows);
     if (!beside || !dense) {
-        return s;
+        return overlapping_runs(s);
     }
     ConvShape v = s;
     v.images = s.images * w.out[1];
