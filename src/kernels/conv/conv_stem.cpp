@@ -35,6 +35,13 @@ int64_t pixels(const ConvShape& s) {
     return chunk_elements(s.x.dtype);
 }
 
+/// Elements of a pixel in shared memory: 16 bits are read in pairs, at which windows must begin.
+int64_t pixel_elements(const ConvShape& s) {
+    int64_t channels = s.window.channels;
+    bool odd = bit_width(s.x.dtype) == 16 && s.window.stride[2] * channels % 2 != 0;
+    return channels + (odd ? 1 : 0);
+}
+
 int64_t element_bytes(const ConvShape& s) {
     return bit_width(s.x.dtype) / 8;
 }
@@ -50,12 +57,13 @@ StemArg stem_of(const ConvShape& s, const StemTile& t) {
     a.tiles_w = div_up(w.out[2], across);
     a.tiles_h = div_up(w.out[1], down);
     a.tiles = a.tiles_w * a.tiles_h * s.images;
-    a.run = round_up(w.kernel[2] * w.channels, vector);
+    int64_t pixel = pixel_elements(s);
+    a.run = round_up(w.kernel[2] * pixel, vector);
     a.depth = round_up(w.kernel[1] * a.run, 32 / element_bytes(s));
-    a.pitch = round_up((across - 1) * w.stride[2] * w.channels + a.run, 2);
+    a.pitch = round_up((across - 1) * w.stride[2] * pixel + a.run, 2);
     a.rows = (down - 1) * w.stride[1] + w.kernel[1];
     a.blocks_n = div_up(s.results, t.columns);
-    a.vectors = (div_up(a.pitch, w.channels) + 2 * (pixels(s) - 1)) / pixels(s);
+    a.vectors = (div_up(a.pitch, pixel) + 2 * (pixels(s) - 1)) / pixels(s);
     a.by_run = inverse(a.run);
     a.by_vectors = inverse(a.vectors);
     return a;
@@ -99,7 +107,6 @@ bool runs(const ConvShape& s, const Contraction& c, bool tf32) {
     constexpr int64_t most = 30000;
     int64_t far = std::abs(c.depth.b[0]) * c.k() + std::abs(c.columns.b[0]) * s.results;
     return types && flat && plain && far < (int64_t{1} << 30) && w.channels <= 4 &&
-           (single || w.stride[2] * w.channels % 2 == 0) &&
            s.tap_step == w.channels * c.depth.b[0] && w.in[1] + w.low[1] < most &&
            w.in[2] + w.low[2] < most;
 }
@@ -167,9 +174,9 @@ Emitted emit_stem_conv(const ConvShape& s, const Arch& arch, const ConvStem& par
             "((float*)(c), a, b0, b1)\n#define SINGLE ", s.x.dtype == DType::F32 ? 1 : 0,
             "\n#define WORDS ", bit_width(s.out.dtype) == 32 ? 1 : 0, "\n#define BN ", tile.columns,
             "\n#define ROWS ", tile.rows, "\n#define CHANNELS ", s.window.channels,
-            "\n#define X_PLANES ", plane_vectors(s) ? 1 : 0, "\n#define W_VECTORS ",
-            weight_vectors(s, c) ? 1 : 0, "\n#define IN_REGISTERS ", registers ? 1 : 0, "\n",
-            t.defines);
+            "\n#define PIXEL ", pixel_elements(s), "\n#define X_PLANES ", plane_vectors(s) ? 1 : 0,
+            "\n#define W_VECTORS ", weight_vectors(s, c) ? 1 : 0, "\n#define IN_REGISTERS ",
+            registers ? 1 : 0, "\n", t.defines);
     l.program.body = str(device_file("contract"),
                          registers ? persistent_text(c, persistent_epilogue(c)) : t.functions,
                          registers ? "" : device_file("store_tile"), device_file("window"));

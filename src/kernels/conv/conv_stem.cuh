@@ -3,10 +3,11 @@
 // the weights in shared memory and loops over tiles of 4 ROWS x 16 result positions. It copies the
 // input under a tile once, pixels with their CHANNELS adjacent, so that a row of a window is one
 // contiguous run, and reads fragments from the runs in place. The depth is (kernel row, run), with
-// runs padded to a multiple of 8; elements beyond the window are masked. X_PLANES: rows of a
-// channel are read in vectors of 16 bytes; W_VECTORS: the weights of 8 results are adjacent.
-// IN_REGISTERS: sums go through the epilogue (read_columns and epilogue_pair, generated) in
-// registers, and as 8 or 16 bits through shared memory, which stores of whole vectors read; 32
+// runs padded to a multiple of 8; elements beyond the window are masked. A pixel has PIXEL
+// elements, of which those behind CHANNELS are zeros: runs of 16 bits begin at pairs. X_PLANES:
+// rows of a channel are read in vectors of 16 bytes; W_VECTORS: the weights of 8 results are
+// adjacent. IN_REGISTERS: sums go through the epilogue (read_columns and epilogue_pair, generated)
+// in registers, and as 8 or 16 bits through shared memory, which stores of whole vectors read; 32
 // bits are stored from registers. SINGLE: elements of 32 bits are rounded to TF32 where they enter
 // shared memory.
 // Traffic: the input about 1.5 times, the result once.
@@ -45,6 +46,11 @@ struct StemRows {
     }
 };
 
+/// Whether an element of a pixel is one of its channels, not a zero behind them.
+DEVICE bool is_channel(int c) {
+    return PIXEL == CHANNELS || c < CHANNELS;
+}
+
 /// [depth][BN], zero where the run is padded.
 DEVICE void load_weights(IN* to, const IN* weights, i64 n0, const Geometry& g, const Window& w,
                          const Stem& s) {
@@ -55,7 +61,10 @@ DEVICE void load_weights(IN* to, const IN* weights, i64 n0, const Geometry& g, c
     for (int p = (int)threadIdx.x; p < (int)s.depth * across_n; p += threads) {
         int k = p / across_n, j = p % across_n * wide;
         int r = divide(k, s.by_run), q = k - r * run;
-        bool in = r < (int)w.kernel[1] && q < taps && j < left;
+        bool channel = is_channel(q % PIXEL);
+        if (PIXEL > CHANNELS)
+            q = q / PIXEL * CHANNELS + q % PIXEL;
+        bool in = r < (int)w.kernel[1] && q < taps && channel && j < left;
         int from = in ? (r * taps + q) * (int)g.bk[0] + ((int)n0 + j) * (int)g.bn[0] : 0;
 #if SINGLE
         Pack<IN, wide> v{};
@@ -77,9 +86,9 @@ DEVICE void load_weights(IN* to, const IN* weights, i64 n0, const Geometry& g, c
 
 /// From x with its channels in planes, with many loads in flight.
 DEVICE void load_planes(IN* to, const IN* x, int top, int left, const Window& w, const Stem& s) {
-    constexpr int some = 4;
+    constexpr int some = PIXEL == CHANNELS ? 4 : 2; // the text of more is long
     int pitch = (int)s.pitch, vectors = (int)s.vectors, begin = left & ~(vector_pixels - 1);
-    int count = (int)s.rows * CHANNELS * vectors;
+    int count = (int)s.rows * PIXEL * vectors;
 #pragma unroll 1
     for (int p = (int)threadIdx.x; p < count; p += some * threads) {
         uint4 v[some];
@@ -87,11 +96,12 @@ DEVICE void load_planes(IN* to, const IN* x, int top, int left, const Window& w,
 #pragma unroll
         for (int i = 0; i < some; i++) {
             int index = p + i * threads, line = divide(index, s.by_vectors);
-            int r = line / CHANNELS, c = line % CHANNELS;
+            int r = line / PIXEL, c = line % PIXEL;
             int h = top + r, column = begin + (index - line * vectors) * vector_pixels;
-            first[i] = index < count ? (column - left) * CHANNELS + c : pitch;
+            first[i] = index < count ? (column - left) * PIXEL + c : pitch;
             at[i] = r * pitch;
-            bool in = index < count && (u32)h < (u32)w.in[1] && (u32)column < (u32)w.in[2];
+            bool in = index < count && is_channel(c) && (u32)h < (u32)w.in[1] &&
+                      (u32)column < (u32)w.in[2];
             v[i] = make_uint4(0, 0, 0, 0);
             if (in)
                 v[i] = *(const uint4*)(x + (h * (i32)w.step[1] + c * (i32)w.step_c + column));
@@ -101,7 +111,7 @@ DEVICE void load_planes(IN* to, const IN* x, int top, int left, const Window& w,
             const u32 words[4] = {v[i].x, v[i].y, v[i].z, v[i].w};
 #pragma unroll
             for (int k = 0; k < vector_pixels; k++) {
-                int q = first[i] + k * CHANNELS;
+                int q = first[i] + k * PIXEL;
 #if SINGLE
                 IN element = entered(__uint_as_float(words[k]));
 #else
@@ -120,9 +130,9 @@ DEVICE void load_pixels(IN* to, const IN* x, int top, int left, const Window& w,
     int warp = (int)(threadIdx.x / 32), lane = (int)(threadIdx.x % 32), pitch = (int)s.pitch;
 #pragma unroll 1
     for (int q = lane; q < pitch; q += 32) {
-        i32 pixel = q / CHANNELS, at = left + pixel;
-        bool inside = at >= 0 && at < (i32)w.in[2];
-        const IN* column = x + (i64)at * w.step[2] + (q - pixel * CHANNELS) * w.step_c;
+        i32 pixel = q / PIXEL, c = q % PIXEL, at = left + pixel;
+        bool inside = is_channel(c) && at >= 0 && at < (i32)w.in[2];
+        const IN* column = x + (i64)at * w.step[2] + c * w.step_c;
 #pragma unroll 1
         for (int r = warp; r < (int)s.rows; r += 4 * some) {
             IN v[some];
@@ -158,12 +168,12 @@ struct StemSums {
 DEVICE void multiply_stem(StemSums& sums, const IN* tile, const IN* weights, const Window& w,
                           const Stem& s) {
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    int wide = (int)w.stride[2] * CHANNELS, pitch = (int)s.pitch, run = (int)s.run;
+    int wide = (int)w.stride[2] * PIXEL, pitch = (int)s.pitch, run = (int)s.run;
     const IN* from =
         tile + ROWS * warp * (int)w.stride[1] * pitch + (lane >> 2) * wide + (lane & 3);
     int next_row = (int)w.stride[1] * pitch;
     // The valid part of a lane's last 8 elements of a run, of which it has two.
-    int valid = (int)w.kernel[2] * CHANNELS - (run - 8) - (lane & 3);
+    int valid = (int)w.kernel[2] * PIXEL - (run - 8) - (lane & 3);
     weights += (lane & 3) * kept_pitch + (lane >> 2);
     int q = 0; // of the next 8 elements
 #pragma unroll 1
@@ -198,12 +208,12 @@ DEVICE void multiply_stem(StemSums& sums, const IN* tile, const IN* weights, con
 DEVICE void multiply_stem(StemSums& sums, const IN* tile, const IN* kept, const Window& w,
                           const Stem& s) {
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    int wide = (int)w.stride[2] * CHANNELS, pitch = (int)s.pitch, run = (int)s.run;
+    int wide = (int)w.stride[2] * PIXEL, pitch = (int)s.pitch, run = (int)s.run;
     const IN* from =
         tile + ROWS * warp * (int)w.stride[1] * pitch + (lane >> 2) * wide + (lane & 3) * 2;
     int next_row = (int)w.stride[1] * pitch;
     // The valid part of a lane's last 8 elements of a run.
-    int valid = (int)w.kernel[2] * CHANNELS - (run - 8) - (lane & 3) * 2;
+    int valid = (int)w.kernel[2] * PIXEL - (run - 8) - (lane & 3) * 2;
     u32 edge = valid >= 2 ? 0xffffffffu : valid == 1 ? 0xffffu : 0u;
     u32 weights = smem_addr(kept + (lane & 15) * kept_pitch + (lane >> 4) * 8);
     int r = 0, q = 0; // of the next 8 elements
