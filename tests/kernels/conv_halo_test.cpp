@@ -154,5 +154,20 @@ TEST(ConvHalo, ChosenForManyPositionsOfFewChannels) {
     EXPECT_FALSE(best("f16[1,64,7,7]", "f16[64,64,3,3]").starts_with("conv_halo"));
 }
 
+/// To three colours: whole vectors of results, of which readers take a part.
+TEST(ConvHalo, FewResultsThroughTheBackend) {
+    Graph g;
+    ops::Conv a;
+    a.strides = a.dilations = {1, 1};
+    a.low = a.high = to_dims({1, 1});
+    a.dtype = DType::F16;
+    Value w = ops::constant(g, random_elements(DType::F16, {3, 32, 3, 3}, 3, -0.2, 0.2));
+    Value bias = ops::constant(g, random_elements(DType::F16, {3, 1, 1}, 4));
+    Value x = g.add_input("x", parse_type("f16[1,32,128,130]"));
+    g.add_output("y", ops::maximum(g, ops::add(g, ops::conv(g, a, x, w), bias), 0.0));
+    BackendRun run = expect_backend(g, {.cc = 90, .tolerance = 6e-3});
+    EXPECT_EQ(run.kernels, (std::vector<std::string>{"copy", "conv", "copy"}));
+}
+
 } // namespace
 } // namespace ingot::test
