@@ -62,9 +62,17 @@ Emitted emit_dot(const Problem& p, const Tactic& t) {
     return dot_family(p.group).emit(p, t);
 }
 
+/// The result lies as the padded operand does.
+void layout_pad(LayoutArgs& args) {
+    auto x = static_cast<size_t>(args.group.input_index(args.group.first().inputs[0]));
+    if (auto order = plan::memory_order(args.in[x])) {
+        args.order[0] = *order;
+    }
+}
+
 const Family families[] = {{.name = "pad",
                             .refuse = refuse_pad,
-                            .layout = plan::any_strides,
+                            .layout = layout_pad,
                             .tactics = one_tactic,
                             .emit = emit_pad,
                             .strided_results = true},
