@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ingot on models nobody tuned for, beside ONNX Runtime's CUDA provider and PyTorch, on one GPU.
 
-  gpu_wide.py --work DIR --out FILE.json [--cases a,b] [--build build] [--peers ort,eager,compile]
+  gpu_wide.py --work DIR --out FILE.json [--cases a,b] [--build build] [--before build] [--peers ort,eager,compile]
 
-Each case is a model of torchvision, timm or transformers with random weights, in 16-bit floats, exported here by
+Each case is a model of torchvision, timm, transformers, spandrel or diffusers with random weights, in 16-bit floats, exported here by
 torch.onnx.export: Ingot and ONNX Runtime get the same file. Ingot replays its own graph; ONNX Runtime runs with
 CUDA graphs and bound device memory where the model lets it (`ort_graph` says so), PyTorch eager and torch.compile
 (default mode) under a CUDA graph. All cases prepare side by side, each in a process; then they are timed one by one,
 the sides taking turns. Figures are medians of the GPU's milliseconds. `error` and `torch_error` are the largest
 differences from PyTorch in float32, relative to the range of the output. FILE.md beside FILE.json is a table.
-Needs torch, torchvision, timm, transformers, onnxscript, onnxruntime-gpu (without the last: its column is empty),
+Needs torch, torchvision, timm, transformers, spandrel, diffusers, onnxscript, onnxruntime-gpu (without the last: its column is empty),
 and libingot_bench.so and ingot in BUILD.
 """
 import argparse
@@ -26,128 +26,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from gpu_cases import Peer, Session, library, median  # noqa: E402
-
-
-def vision(name, size=224, batch=1, **options):
-    """A classifier or segmenter of torchvision, by the name of its function."""
-    def make():
-        import torchvision
-        found = getattr(torchvision.models, name, None) or getattr(torchvision.models.segmentation, name)
-        return found(weights=None, **options)
-    return make, {"x": ("f", (batch, 3, size, size))}
-
-
-def segmentation(name, size=512):
-    make, inputs = vision(name, size, weights_backbone=None)
-    return make, inputs
-
-
-def zoo(name, size=224, batch=1):
-    """A classifier of timm."""
-    def make():
-        import timm
-        return timm.create_model(name, pretrained=False)
-    return make, {"x": ("f", (batch, 3, size, size))}
-
-
-def video(name, size, frames=16):
-    def make():
-        import torchvision
-        return getattr(torchvision.models.video, name)(weights=None)
-    return make, {"x": ("f", (1, 3, frames, size, size))}
-
-
-def text(model, config, length=128, batch=1, **options):
-    """A text model of transformers with its configuration's default sizes, but for `options`."""
-    def make():
-        import transformers
-        return getattr(transformers, model)(getattr(transformers, config)(**options))
-    return make, {"input_ids": ("i", (batch, length))}
-
-
-def image(model, config, size=224, batch=1, **options):
-    make, _ = text(model, config, **options)
-    return make, {"pixel_values": ("f", (batch, 3, size, size))}
-
-
-def speech(model, config, name, shape, **options):
-    make, _ = text(model, config, **options)
-    return make, {name: ("f", shape)}
-
-
-def whisper_encoder():
-    def make():
-        import transformers
-        return transformers.WhisperModel(transformers.WhisperConfig(
-            d_model=512, encoder_layers=6, encoder_attention_heads=8, encoder_ffn_dim=2048,
-            decoder_layers=1, decoder_attention_heads=8, decoder_ffn_dim=2048)).encoder
-    return make, {"input_features": ("f", (1, 80, 3000))}
-
-
-# A decoder without a cache, of 6 small layers.
-SMALL = {"hidden_size": 768, "num_hidden_layers": 6, "num_attention_heads": 12, "vocab_size": 32000, "use_cache": False}
-
-CASES = {
-    "densenet121": vision("densenet121"),
-    "inception_v3": vision("inception_v3", 299, init_weights=False),
-    "googlenet": vision("googlenet", init_weights=False, aux_logits=False),
-    "shufflenet_v2": vision("shufflenet_v2_x1_0"),
-    "squeezenet1_1": vision("squeezenet1_1"),
-    "mnasnet1_0": vision("mnasnet1_0"),
-    "mobilenet_v2_b8": vision("mobilenet_v2", batch=8),
-    "regnet_y_400mf": vision("regnet_y_400mf"),
-    "resnext50": vision("resnext50_32x4d"),
-    "resnet18_b8": vision("resnet18", batch=8),
-    "vgg16": vision("vgg16"),
-    "convnext_tiny": vision("convnext_tiny"),
-    "efficientnet_v2_s": vision("efficientnet_v2_s", 384),
-    "swin_v2_t": vision("swin_v2_t", 256),
-    "maxvit_t": vision("maxvit_t"),
-    "deeplabv3_mobilenet": segmentation("deeplabv3_mobilenet_v3_large"),
-    "fcn_resnet50": segmentation("fcn_resnet50"),
-    "distilbert": text("DistilBertModel", "DistilBertConfig"),
-    "electra_small_b8": text("ElectraModel", "ElectraConfig", batch=8),
-    "albert": text("AlbertModel", "AlbertConfig", hidden_size=768, num_attention_heads=12, intermediate_size=3072),
-    "deberta_v2": text("DebertaV2Model", "DebertaV2Config", hidden_size=384, num_hidden_layers=6, num_attention_heads=6,
-                       intermediate_size=1536, relative_attention=True, pos_att_type=["p2c", "c2p"], vocab_size=32000),
-    "gpt2": text("GPT2Model", "GPT2Config", use_cache=False),
-    "t5_encoder": text("T5EncoderModel", "T5Config"),
-    "qwen2": text("Qwen2Model", "Qwen2Config", hidden_size=896, num_hidden_layers=8, num_attention_heads=14,
-                  num_key_value_heads=2, intermediate_size=4864, vocab_size=32000, use_cache=False),
-    "clip_text": text("CLIPTextModel", "CLIPTextConfig", 77),
-    "clip_vision": image("CLIPVisionModel", "CLIPVisionConfig"),
-    "dinov2_small": image("Dinov2Model", "Dinov2Config", hidden_size=384, num_attention_heads=6),
-    "segformer_b0": image("SegformerModel", "SegformerConfig", 512),
-    "mobilevit": image("MobileViTModel", "MobileViTConfig", 256),
-    "convnext_v2": image("ConvNextV2Model", "ConvNextV2Config"),
-    "whisper_encoder": whisper_encoder(),
-    "wav2vec2": speech("Wav2Vec2Model", "Wav2Vec2Config", "input_values", (1, 32000), num_hidden_layers=6),
-    **{name: zoo(name, size) for name, size in (
-        ("hrnet_w18_small_v2", 224), ("rexnet_100", 224), ("res2net50_26w_4s", 224), ("dm_nfnet_f0", 256),
-        ("ghostnetv2_100", 224), ("edgenext_x_small", 256), ("xcit_tiny_12_p16_224", 224),
-        ("gcvit_xxtiny", 224), ("poolformer_s12", 224), ("mixer_b16_224", 224), ("gmlp_s16_224", 224),
-        ("convmixer_768_32", 224), ("fastvit_t8", 256), ("repvit_m1", 224), ("eva02_tiny_patch14_224", 224),
-        ("nextvit_small", 224), ("mixnet_s", 224), ("cait_xxs24_224", 224), ("skresnet18", 224), ("dpn68", 224),
-        ("focalnet_tiny_srf", 224), ("coat_lite_tiny", 224), ("pit_s_224", 224), ("resnest26d", 224))},
-    "r3d_18": video("r3d_18", 112),
-    "s3d": video("s3d", 224),
-    "ast": speech("ASTModel", "ASTConfig", "input_values", (1, 1024, 128)),
-    "hubert": speech("HubertModel", "HubertConfig", "input_values", (1, 32000), num_hidden_layers=6),
-    "yolos": image("YolosModel", "YolosConfig", 512, image_size=[512, 512]),
-    "dpt": image("DPTForDepthEstimation", "DPTConfig", 384),
-    "pvt_v2": image("PvtV2Model", "PvtV2Config"),
-    "swin2_super_resolution": image("Swin2SRForImageSuperResolution", "Swin2SRConfig", 64, num_channels=3),
-    "phi": text("PhiModel", "PhiConfig", intermediate_size=3072, **SMALL),
-    "gpt_neox": text("GPTNeoXModel", "GPTNeoXConfig", intermediate_size=3072, **SMALL),
-    "falcon": text("FalconModel", "FalconConfig", **SMALL),
-    "bloom": text("BloomModel", "BloomConfig", hidden_size=768, n_layer=6, n_head=12, vocab_size=32000, use_cache=False),
-    "opt": text("OPTModel", "OPTConfig", use_cache=False),
-    "gemma2": text("Gemma2Model", "Gemma2Config", head_dim=64, num_key_value_heads=4, intermediate_size=3072, **SMALL),
-    "xlnet": text("XLNetModel", "XLNetConfig", d_model=768, n_layer=6, n_head=12, d_inner=3072),
-    "mobilebert": text("MobileBertModel", "MobileBertConfig"),
-    "convbert": text("ConvBertModel", "ConvBertConfig"),
-    "squeezebert": text("SqueezeBertModel", "SqueezeBertConfig"),
-}
+from wide_models import CASES  # noqa: E402
 
 
 def first_tensor(out):
@@ -168,6 +47,10 @@ def model_of(name):
         def __init__(self):
             super().__init__()
             self.model = make()
+            with torch.no_grad():
+                for weights in self.model.parameters():
+                    if weights.dim() > 1 and not weights.any():
+                        weights.normal_(std=0.02)  # a head of zeros would hide every error
 
         def forward(self, x):
             return first_tensor(self.model(x) if key == "x" else self.model(**{key: x}))
@@ -247,13 +130,15 @@ def work_on(name, a):
     path, engine = folder / f"{name}.onnx", folder / f"{name}.engine"
     with torch.no_grad():
         torch.onnx.export(half, (x16,), dynamo=True, verbose=False).save(str(path))
-    start = time.time()
-    done = subprocess.run([pathlib.Path(a.build) / "ingot", "build", path, "-o", engine], capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError("ingot build: " + done.stderr[-700:])
-    result["aot_s"] = round(time.time() - start, 2)
-    ours = Session(library(a.build), engine, a.options)
-    ours.set(model_input(path), x16.cpu().numpy())
+    def session(build, engine):
+        done = subprocess.run([pathlib.Path(build) / "ingot", "build", path, "-o", engine], capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError("ingot build: " + done.stderr[-700:])
+        made = Session(library(build), engine, a.options)
+        made.set(model_input(path), x16.cpu().numpy())
+        return made
+
+    ours = session(a.build, engine)
     start = time.time()
     ours.run()
     got = torch.from_numpy(ours.output()).to("cuda").reshape(want.shape)
@@ -261,6 +146,11 @@ def work_on(name, a):
     result["error"] = round(error_of(got, want), 6)
     ours.run()
     sides["ours"] = lambda runs: ours.time(runs)[0]
+    if a.before:
+        before = session(a.before, folder / f"{name}.before.engine")
+        before.run()
+        before.run()
+        sides["before"] = lambda runs: before.time(runs)[0]
     wanted = a.peers.split(",")
 
     def side(key, make):
@@ -338,7 +228,7 @@ def geometric_mean(values):
 
 
 def table(results):
-    peers = [p for p in ("ort", "compile", "eager") if any(f"{p}_ms" in r for r in results)]
+    peers = [p for p in ("before", "ort", "compile", "eager") if any(f"{p}_ms" in r for r in results)]
     lines = ["Device: " + ", ".join(sorted({r["device"] for r in results if "device" in r})) + ". 16-bit floats, medians of GPU milliseconds; "
              "a ratio is the peer's time by ours.", "",
              "| case | ours ms | " + " | ".join(f"{p} ms | ratio" for p in peers) + " | kernels | error | PyTorch's error |",
@@ -368,6 +258,7 @@ def main():
     p.add_argument("--out", default="")
     p.add_argument("--cases", default=",".join(CASES))
     p.add_argument("--peers", default="ort,eager,compile")
+    p.add_argument("--before", default="", help="another build of Ingot, timed in turns with --build")
     p.add_argument("--rounds", type=int, default=4)
     p.add_argument("--options", default="")
     p.add_argument("--limit", type=float, default=300, help="seconds until timing starts, with whatever is ready")
@@ -378,7 +269,7 @@ def main():
         return 0
     folder = pathlib.Path(a.work)
     folder.mkdir(parents=True, exist_ok=True)
-    flags = [f for key in ("work", "build", "peers", "rounds", "options") for f in (f"--{key}", str(getattr(a, key)))]
+    flags = [f for key in ("work", "build", "before", "peers", "rounds", "options") for f in (f"--{key}", str(getattr(a, key)))]
     deadline = time.time() + a.limit
     workers = [Worker(name, flags, folder) for name in a.cases.split(",")]
     ready = [(w, w.wait(deadline - time.time())) for w in workers]
