@@ -17,10 +17,11 @@ std::optional<Values> repeat(Rewriter& r, const Node& n, std::span<const Value> 
     }
     ops::Conv a = n.as<ops::Conv>();
     int64_t results = w->shape()[0];
-    if (a.groups == 1 || results <= a.groups || results % a.groups != 0) {
+    Graph& g = r.out();
+    bool known = g.type(in[0]).dims[1].is_const(a.groups);
+    if (a.groups == 1 || results <= a.groups || results % a.groups != 0 || !known) {
         return std::nullopt;
     }
-    Graph& g = r.out();
     Dims dims = g.type(in[0]).dims;
     dims.insert(dims.begin() + 2, Dim(results / a.groups));
     Value x = ops::broadcast_to(g, ops::unsqueeze(g, in[0], {2}), dims);

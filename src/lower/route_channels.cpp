@@ -233,7 +233,11 @@ private:
         constexpr int64_t least_channels = 9;
         constexpr int64_t least_positions = 49;
         const Type t = out.type(x);
-        int64_t channels = channels_of(out, x);
+        std::optional<int64_t> known = out.type(x).dims[1].as_const();
+        if (!known) {
+            return std::nullopt;
+        }
+        int64_t channels = *known;
         int64_t positions = 1;
         for (size_t i = 2; i < t.dims.size(); ++i) {
             positions *= t.dims[i].as_const().value_or(least_positions);
