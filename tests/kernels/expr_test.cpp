@@ -219,6 +219,18 @@ Expr through_f16(bool reads_beside, ExprOp last) {
     return e;
 }
 
+/// Bytes between sums and a rounding that is left to the caller call the functions that round them.
+TEST(ExprText, BytesBeforeARoundingToHalves) {
+    Expr e = quantise(DType::I8, -128, 127);
+    int wide = e.cast(static_cast<int>(e.code.size()) - 1, DType::F32);
+    e.cast(e.op(ExprOp::Mul, wide, e.in(1, DType::F32)), DType::F16);
+    std::vector<std::string> names = {"x", "factor"};
+    kernels::ExprText t =
+        kernels::expr_text(e, names, "v", kernels::Functions::Precise, DType::F16);
+    EXPECT_NE(t.statements.find("round_to_i8("), std::string::npos) << t.statements;
+    EXPECT_TRUE(t.rounding);
+}
+
 TEST(ExprText, RoundsToFewBitsOnce) {
     std::vector<std::string> names = {"x", "factor"};
     auto rounds = [&](const Expr& e) {

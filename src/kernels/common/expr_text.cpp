@@ -346,7 +346,7 @@ ExprText expr_text(const Expr& e, std::span<const std::string> inputs, std::stri
             const std::optional<Quantised>& q = with.quantised[n];
             const std::string& x = at[static_cast<size_t>(q ? q->x : c.args[0])];
             at[n] = q ? bounded_text(*q, x) : x;
-            out.rounding = with.rounds_to_byte; // its functions pack
+            out.rounding = out.rounding || with.rounds_to_byte; // its functions pack
             continue;
         }
         Statement made = statement_of(e, n, at, with, functions);
