@@ -368,6 +368,99 @@ def windows(b, x):
     return b.add("Reshape", [y, b.int64(-1, size * size, channels)])
 
 
+def branches(b, x):
+    """Convolutions of one input whose results are added, as networks are trained (RepVGG, MobileOne)."""
+    shape = b.shape(x)
+    require(len(shape) == 4)
+    channels = shape[1]
+    group, stride = b.pick(1, 1, channels), b.pick(1, 1, 2)
+    filters = channels if group > 1 or b.chance(0.6) else b.pick(8, 16, 24)
+    parts = []
+    for _ in range(b.integer(2, 5)):
+        kernel = b.pick(1, 3, 3, 5)
+        inputs = [x, b.filters(filters, channels // group, kernel, kernel)]
+        if b.chance(0.5):
+            inputs.append(b.weights(filters, scale=0.3))
+        parts.append(b.add("Conv", inputs, kernel_shape=[kernel] * 2, strides=[stride] * 2, group=group,
+                           pads=[kernel // 2] * 4))
+    if stride == 1 and filters == channels and b.chance(0.5):
+        parts.append(x if b.chance(0.5) else normalized_batch(b, x, channels))
+    y = parts[0]
+    for part in parts[1:]:
+        y = b.add("Add", b.pick([y, part], [part, y]))
+    return gated(b, y) if b.chance(0.5) else y
+
+
+def separable(b, x):
+    """Depthwise, perhaps with a multiplier, then pointwise; perhaps with what lies between them added."""
+    shape = b.shape(x)
+    require(len(shape) == 4)
+    channels = shape[1] * b.pick(1, 1, 2)
+    stride = b.pick(1, 2)
+    y = b.add("Conv", [x, b.filters(channels, 1, 3, 3)], kernel_shape=[3, 3], strides=[stride] * 2, group=shape[1],
+              pads=[1] * 4)
+    y = b.add("Relu", [y]) if b.chance(0.7) else y
+    again = b.chance(0.4)
+    filters = channels if again else b.pick(8, 12, 24)
+    z = b.add("Conv", [y, b.filters(filters, channels, 1, 1), b.weights(filters, scale=0.3)], kernel_shape=[1, 1])
+    return b.add("Add", [z, y]) if again else z
+
+
+def token_mixing(b, x):
+    """Linear layers along the tokens of a sequence, as in MLP-Mixer."""
+    shape = b.shape(x)
+    require(len(shape) == 3)
+    tokens, hidden = shape[1], b.pick(4, 10, 24)
+    y = b.add("Transpose", [x], perm=[0, 2, 1])
+    y = b.add("Add", [b.add("MatMul", [y, b.matrix(tokens, hidden)]), b.weights(hidden, scale=0.3)])
+    y = b.add("MatMul", [gated(b, y), b.matrix(hidden, tokens)])
+    y = b.add("Add", [y, b.weights(tokens, scale=0.3)]) if b.chance(0.5) else y
+    y = b.add("Transpose", [y], perm=[0, 2, 1])
+    return b.add(b.pick("Add", "Mul"), b.pick([x, y], [y, x]))
+
+
+def heads_of_few_biases(b, x):
+    """Products of one input side by side, of which some have a bias (Whisper's and Swin's keys have none)."""
+    shape = b.shape(x)
+    require(len(shape) in (2, 3))
+    parts = []
+    for _ in range(3):
+        size = b.pick(8, 20, 36)
+        y = b.add("MatMul", [x, b.matrix(shape[-1], size)])
+        parts.append(b.add("Add", [y, b.weights(size, scale=0.3)]) if b.chance(0.6) else y)
+    return b.add("Concat", parts, axis=-1)
+
+
+def pixel_shuffle(b, x):
+    """Channels become pixels, after a convolution, in torch's nodes or by the operator."""
+    shape = b.shape(x)
+    require(len(shape) == 4)
+    factor, colours = b.pick(2, 3), b.pick(1, 3, 8)
+    filters = colours * factor * factor
+    y = b.add("Conv", [x, b.filters(filters, shape[1], 3, 3), b.weights(filters, scale=0.3)], kernel_shape=[3, 3],
+              pads=[1] * 4)
+    if b.chance(0.4):
+        return b.add("DepthToSpace", [y], blocksize=factor, mode=b.pick("CRD", "DCR"))
+    batch, _, height, width = shape
+    y = b.add("Reshape", [y, b.int64(b.batch(batch), colours, factor, factor, height, width)])
+    y = b.add("Transpose", [y], perm=[0, 1, 4, 2, 5, 3])
+    return b.add("Reshape", [y, b.int64(b.batch(batch), colours, height * factor, width * factor)])
+
+
+def norm_of_channels(b, x):
+    """A layer norm of the channels of pictures, or of a sum, written out."""
+    shape = b.shape(x)
+    require(len(shape) >= 3)
+    x = b.add("Add", [x, b.weights(shape[1], *[1] * (len(shape) - 2), scale=0.5)]) if b.chance(0.5) else x
+    difference = b.add("Sub", [x, b.reduce("ReduceMean", x, [1])])
+    variance = b.reduce("ReduceMean", b.add("Pow", [difference, b.scalar(2)]), [1])
+    y = b.add("Div", [difference, b.add("Sqrt", [b.add("Add", [variance, b.scalar(1e-5)])])])
+    parameters = (shape[1], *[1] * (len(shape) - 2))
+    y = b.add("Mul", [b.weights(*parameters), y])
+    return b.add("Add", [y, b.weights(*parameters, scale=0.3)]) if b.chance(0.6) else y
+
+
 LAYERS = [convolution, convolution, convolution, batch_norm, transposed_convolution, pooling, pooling, resize, product,
           product, product_with_itself, layer_norm, layer_norm, rms_norm, channel_norm, channel_norm, lp_norm, softmax,
-          attention, attention, rotary_embedding, recurrent, einsum, squeeze_excite, windows]
+          attention, attention, rotary_embedding, recurrent, einsum, squeeze_excite, windows, branches, separable,
+          token_mixing, heads_of_few_biases, pixel_shuffle, norm_of_channels]
