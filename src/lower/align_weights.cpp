@@ -5,14 +5,13 @@
 #include "lower/lowering.h"
 #include "lower/weight_rows.h"
 #include "ops/ops.h"
+#include "plan/row_alignment.h"
 
 #include <map>
 
 namespace ingot::plan {
 
 namespace {
-
-constexpr int64_t shortest_row = 32;
 
 class Aligner {
 public:
@@ -50,7 +49,7 @@ private:
         }
         bool depth_first = d.b_contract[0] == 0;
         int64_t depth = w->shape()[depth_first ? 0 : 1];
-        if (aligned_pitch(depth, w->dtype()) == depth || depth < shortest_row) {
+        if (aligned_pitch(depth, w->dtype()) == depth || depth < shortest_aligned_row) {
             return std::nullopt;
         }
         auto [it, is_new] = aligned_.try_emplace({old, depth_first});

@@ -8,6 +8,7 @@
 #include "lower/users.h"
 #include "lower/weight_rows.h"
 #include "ops/ops.h"
+#include "plan/row_alignment.h"
 
 #include <algorithm>
 #include <numeric>

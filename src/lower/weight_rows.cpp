@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lower/weight_rows.h"
 
-#include "base/integers.h"
 #include "ops/ops.h"
+#include "plan/row_alignment.h"
 
 #include <cstring>
 
@@ -29,10 +29,6 @@ Tensor in_rows(const Tensor& w, bool depth_first, int64_t pitch) {
 }
 
 } // namespace
-
-int64_t aligned_pitch(int64_t length, DType t) {
-    return round_up(length, std::max<int64_t>(1, row_alignment * 8 / bit_width(t)));
-}
 
 Value weights_in_rows(Graph& g, const Tensor& weights, bool depth_first) {
     int64_t columns = weights.shape()[depth_first ? 1 : 0];

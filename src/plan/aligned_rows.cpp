@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Planner, part three: rows of odd lengths get a gap behind them, so that each begins at a multiple
 // of 16 bytes, where kernels with Kernel::aligned_rows read them and nobody needs them dense.
-#include "base/integers.h"
 #include "ops/primitives.h"
 #include "plan/planner.h"
+#include "plan/row_alignment.h"
 #include "plan/views.h"
 
 #include <algorithm>
@@ -12,8 +12,6 @@ namespace ingot::plan {
 
 namespace {
 
-constexpr int64_t alignment = 16;    // bytes
-constexpr int64_t shortest_row = 32; // elements: shorter ones leave tiles empty in any case
 constexpr int64_t fewest_rows = 64;
 constexpr int longest_chain = 8;      // of views
 constexpr size_t row_axes[] = {1, 2}; // a row is one axis, or heads and their elements
@@ -28,8 +26,8 @@ std::optional<View> with_gaps(const View& v, DType t, const Order& order, size_t
     for (size_t i = order.size() - axes; i < order.size(); ++i) {
         row *= v.shape[static_cast<size_t>(order[i])];
     }
-    int64_t pitch = round_up(row, std::max<int64_t>(1, alignment * 8 / bit_width(t)));
-    if (pitch == row || row < shortest_row || v.count() / row < fewest_rows) {
+    int64_t pitch = aligned_pitch(row, t);
+    if (pitch == row || row < shortest_aligned_row || v.count() / row < fewest_rows) {
         return std::nullopt;
     }
     View out = v;
@@ -85,26 +83,14 @@ Planner::Readers Planner::reader_of(uint32_t user, Value v, const View& view, in
         }
         return out ? readers_of(n.outputs[0], out->view, chain + 1) : Readers::Dense;
     }
-    if (info.kernel->layout == nullptr) {
-        return Readers::Dense;
-    }
     std::vector<View> views;
     for (Value in : n.inputs) {
         const Operand& o = plan_->placed[in.id].operand;
         views.push_back(in == v ? view : o.buffer >= 0 ? o.view : dense(shape_of(in)));
     }
-    std::vector<std::optional<Order>> want(views.size());
-    std::vector<Shape> shapes;
-    std::vector<Order> orders;
-    for (Value out : n.outputs) {
-        shapes.push_back(shape_of(out));
-        orders.push_back(row_major(graph_.type(out).rank()));
-    }
-    Group group = group_of(graph_, n);
-    LayoutArgs args{group, plan_->symbols, views, shapes, want, orders};
-    info.kernel->layout(args);
+    Layouts layouts = wanted_layouts(n, info, views);
     for (size_t i = 0; i < views.size(); ++i) {
-        if (n.inputs[i] == v && want[i]) {
+        if (n.inputs[i] == v && layouts.want[i]) {
             return Readers::Dense;
         }
     }

@@ -48,12 +48,10 @@ int Planner::new_storage(Storage s) {
 }
 
 Operand Planner::new_arena(DType t, const Shape& shape, const Order& order) {
-    Storage s;
-    s.bytes = static_cast<int64_t>(byte_size(t, count_of(shape)));
-    return {t, new_storage(std::move(s)), dense(shape, order)};
+    return new_arena(t, dense(shape, order));
 }
 
-Storage* Planner::storage_of(int buffer) {
+Storage* Planner::storage_of(int buffer) const {
     return buffer < plan_->first_buffer
                ? nullptr
                : &plan_->storages[static_cast<size_t>(buffer - plan_->first_buffer)];
@@ -108,7 +106,7 @@ StoredConstant Planner::constant_in_order(const StoredConstant& c, const Operand
     return packed_constant(*program_.packs, view, bytes.bytes().data(), order);
 }
 
-bool Planner::is_constant(Value v) {
+bool Planner::is_constant(Value v) const {
     const Placed& p = plan_->placed[v.id];
     const Storage* s = storage_of(p.operand.buffer);
     return p.immutable && s != nullptr && s->kind == Storage::Kind::Constant;

@@ -254,32 +254,40 @@ void Planner::plan_concat(const Node& n) {
     }
 }
 
+Planner::Layouts Planner::wanted_layouts(const Node& n, const NodeInfo& info,
+                                         std::span<const View> views) const {
+    Layouts out;
+    std::vector<char> constant;
+    for (Value v : n.inputs) {
+        constant.push_back(is_constant(v) ? 1 : 0);
+    }
+    out.want.resize(views.size());
+    std::vector<Shape> shapes;
+    for (Value v : n.outputs) {
+        shapes.push_back(info.binds ? Shape() : shape_of(v));
+        out.orders.push_back(row_major(graph_.type(v).rank()));
+    }
+    if (info.kernel->layout == nullptr) {
+        for (size_t i = 0; i < views.size(); ++i) {
+            out.want[i] = row_major(views[i].rank());
+        }
+        return out;
+    }
+    Group group = group_of(graph_, n);
+    LayoutArgs args{group, plan_->symbols, views, shapes, out.want, out.orders, constant};
+    info.kernel->layout(args);
+    return out;
+}
+
 void Planner::plan_kernel(uint32_t index) {
     const Node& n = graph_.nodes()[index];
     const NodeInfo& info = program_.nodes[index];
     const Kernel& kernel = *info.kernel;
-    Group group = group_of(graph_, n);
     std::vector<View> views;
-    std::vector<char> constant;
     for (Value v : n.inputs) {
         views.push_back(operand_of(v).view);
-        constant.push_back(is_constant(v) ? 1 : 0);
     }
-    std::vector<std::optional<Order>> want(views.size());
-    std::vector<Shape> shapes;
-    std::vector<Order> orders;
-    for (Value v : n.outputs) {
-        shapes.push_back(info.binds ? Shape() : shape_of(v));
-        orders.push_back(row_major(graph_.type(v).rank()));
-    }
-    if (kernel.layout != nullptr) {
-        LayoutArgs args{group, plan_->symbols, views, shapes, want, orders, constant};
-        kernel.layout(args);
-    } else {
-        for (size_t i = 0; i < views.size(); ++i) {
-            want[i] = row_major(views[i].rank());
-        }
-    }
+    auto [want, orders] = wanted_layouts(n, info, views);
     std::vector<Operand> in;
     for (size_t i = 0; i < views.size(); ++i) {
         in.push_back(want[i] ? in_order(n.inputs[i], *want[i]) : operand_of(n.inputs[i]));

@@ -21,6 +21,13 @@ private:
     bool plan_known(const Node& n);
     void plan_concat(const Node& n);
     void plan_kernel(uint32_t index);
+    /// What a kernel asks for: orders of operands, as in LayoutArgs, and of results.
+    struct Layouts {
+        std::vector<std::optional<Order>> want;
+        std::vector<Order> orders;
+    };
+    /// `views`: of the node's operands.
+    Layouts wanted_layouts(const Node& n, const NodeInfo& info, std::span<const View> views) const;
     void add_step(const Node& n, const NodeInfo& info, std::vector<Operand> in,
                   std::vector<Operand> out);
     void add_copy(const Operand& from, const Operand& to, const Node* n);
@@ -39,7 +46,7 @@ private:
     Shape shape_of(Value v) const;
     const Operand& operand_of(Value v);
     /// Whether a placed value's bytes are a graph constant's, in any order.
-    bool is_constant(Value v);
+    bool is_constant(Value v) const;
     Operand in_order(Value v, const Order& order);
     StoredConstant constant_in_order(const StoredConstant& c, const Operand& view,
                                      const Order& order) const;
@@ -74,7 +81,7 @@ private:
     int new_storage(Storage s);
     Operand new_arena(DType t, const Shape& shape, const Order& order);
     Operand new_arena(DType t, const View& view);
-    Storage* storage_of(int buffer);
+    Storage* storage_of(int buffer) const;
     void touch(const Operand& o);
     int64_t now() const { return static_cast<int64_t>(plan_->steps.size()); }
 

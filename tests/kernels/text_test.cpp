@@ -53,6 +53,8 @@ const KernelCase cases[] = {
      R"(pool fn="max" sizes=[3,3] strides=[2,2] dilations=[1,1] low=[1,1] high=[1,1] extra=[0,0] | f16[2,16,15,17])"},
     {"resize_linear", 90, "",
      R"(resize axes=[2,3] sizes=[20,30] scales=[2,2] mode="linear" coordinates="half_pixel" nearest="floor" | f32[1,3,10,15])"},
+    {"recurrence", 90, "cluster1_w8",
+     R"(recurrence cell="lstm" reversed=[0,1] gate="0=in(0):f32; 1=sigmoid(0):f32" candidate="0=in(0):f32; 1=tanh(0):f32" output="0=in(0):f32; 1=tanh(0):f32" | f16[5,2,384] f16[2,192,48] f16[2,2,48] f16[2,2,48])"},
     {"roll", 90, "", R"(roll axes=[1] shifts=[3] | f16[4,56,64])"},
     {"rope", 90, "", R"(rope | f16[8,16,64] f16[16,32] f16[16,32])"},
     {"scan_sum", 90, "", R"(scan fn="sum" axis=1 | f32[4,5000])"},

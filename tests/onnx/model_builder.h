@@ -40,6 +40,11 @@ inline Attribute string_of(std::string name, std::string v) {
     a.s = std::move(v);
     return a;
 }
+inline Attribute strings_of(std::string name, std::vector<std::string> v) {
+    Attribute a = attribute(std::move(name), AttributeType::Strings);
+    a.strings = std::move(v);
+    return a;
+}
 inline Attribute graph_of(std::string name, Graph g) {
     Attribute a = attribute(std::move(name), AttributeType::Graph);
     a.g = std::make_shared<Graph>(std::move(g));

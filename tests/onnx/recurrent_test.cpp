@@ -2,6 +2,7 @@
 // How recurrent operators are imported; the suites and contrib cases compare their results.
 #include "onnx/model_builder.h"
 #include "ops/primitives.h"
+#include "ops/recurrence.h"
 
 #include <gtest/gtest.h>
 
@@ -19,8 +20,7 @@ ingot::Tensor ramp(const Shape& shape) {
     return t;
 }
 
-TEST(Recurrent, BiasesAreAddedToTheProductOfADirection) {
-    // Both directions side by side would be a pass over all steps of its own.
+TEST(Recurrent, OneProductMakesTheInputsOfBothDirections) {
     for (const auto& [type, gates] :
          {std::pair{"LSTM", int64_t{4}}, std::pair{"GRU", int64_t{3}}}) {
         SCOPED_TRACE(type);
@@ -31,17 +31,26 @@ TEST(Recurrent, BiasesAreAddedToTheProductOfADirection) {
             {initializer("w", ramp({2, gates * 4, 3})), initializer("r", ramp({2, gates * 4, 4})),
              initializer("b", ramp({2, gates * 8}))})));
         const auto& nodes = g.nodes();
-        auto loop =
-            std::find_if(nodes.begin(), nodes.end(), [](const auto& n) { return n.is(loop_def); });
-        ASSERT_NE(loop, nodes.end());
-        const Dims steps = {5, 2, 2, gates * 4};
-        auto x = std::find_if(loop->inputs.begin(), loop->inputs.end(),
-                              [&](Value v) { return g.type(v).dims == steps; });
-        ASSERT_NE(x, loop->inputs.end());
-        const ingot::Node* made = g.producer(*x);
-        ASSERT_NE(made, nullptr);
-        EXPECT_TRUE(made->is(concat_def)) << made->def->name;
+        auto is_product = [](const auto& n) { return n.is(dot_def); };
+        EXPECT_EQ(std::count_if(nodes.begin(), nodes.end(), is_product), 1);
+        auto layer = std::find_if(nodes.begin(), nodes.end(),
+                                  [](const auto& n) { return n.is(ops::recurrence_def); });
+        ASSERT_NE(layer, nodes.end());
+        EXPECT_EQ(g.type(layer->inputs[0]), (Type{DType::F32, {5, 2, 2 * gates * 4}}));
     }
+}
+
+TEST(Recurrent, DirectionsWithOtherFunctionsAreLayersOfTheirOwn) {
+    ingot::Graph g = import_verified(
+        model(graph({"x:f32[5,2,3]"}, {"y"},
+                    {node("RNN", {"x", "w", "r"}, {"y"},
+                          {int_of("hidden_size", 4), string_of("direction", "bidirectional"),
+                           strings_of("activations", {"Relu", "Tanh"})})},
+                    {initializer("w", ramp({2, 4, 3})), initializer("r", ramp({2, 4, 4}))})));
+    const auto& nodes = g.nodes();
+    EXPECT_EQ(std::count_if(nodes.begin(), nodes.end(),
+                            [](const auto& n) { return n.is(ops::recurrence_def); }),
+              2);
 }
 
 } // namespace

@@ -13,7 +13,7 @@ from models import shared_models
 
 GOLDEN = pathlib.Path(__file__).with_name("composites.json")
 COMPOSITES = {"attention", "conv", "conv_transpose", "dequantize", "gelu", "group_norm", "layer_norm", "pool",
-              "quantize", "resize", "roll", "rope", "softmax", "squeeze_excite", "topk"}
+              "quantize", "recurrence", "resize", "roll", "rope", "softmax", "squeeze_excite", "topk"}
 SHARED = shared_models()
 
 pytestmark = pytest.mark.skipif(

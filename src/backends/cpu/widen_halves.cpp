@@ -146,15 +146,17 @@ private:
         return at->second;
     }
 
-    /// Says that `v`, in f32, is what an old value is now; others find it rounded.
-    void replace(const Node& n, Value v) {
-        Value old = n.outputs[0];
-        if (is_half_value(old)) {
-            wide_[old.id] = v;
-            r_.out().set_origin(n.name);
-            v = ops::cast(r_.out(), v, g_.type(old).dtype);
+    /// Says that `values`, in f32, are what the node's are now; others find them rounded.
+    void replace(const Node& n, Values values) {
+        for (size_t i = 0; i < values.size(); ++i) {
+            Value old = n.outputs[i];
+            if (is_half_value(old)) {
+                wide_[old.id] = values[i];
+                r_.out().set_origin(n.name);
+                values[i] = ops::cast(r_.out(), values[i], g_.type(old).dtype);
+            }
         }
-        r_.replace(n, std::array{v});
+        r_.replace(n, values);
     }
 
     void convert(const Node& n) {
@@ -167,7 +169,7 @@ private:
             (!narrows && (exact_[to.id] || !is_wide(from)))) {
             r_.replace(n, r_.copy(n));
         } else {
-            replace(n, narrows ? r_.mapped(from) : wide(from));
+            replace(n, {narrows ? r_.mapped(from) : wide(from)});
         }
     }
 
@@ -191,7 +193,7 @@ private:
             attributes.expr = [stored](const Expr& e) { return without_last_rounding(e, stored); };
         }
         r_.out().set_origin(n.name);
-        replace(n, r_.out().add(*n.def, map_attrs(*n.def, n.attrs.get(), attributes), in)[0]);
+        replace(n, r_.out().add(*n.def, map_attrs(*n.def, n.attrs.get(), attributes), in));
     }
 
     const Graph& g_;

@@ -168,6 +168,38 @@ def squeeze_excite(x, w1, b1, w2, b2, act, gate):
     return x * factor.reshape(*factor.shape, *([1] * (x.ndim - 2)))
 
 
+def recurrence(x, r, h, *rest, cell, reversed_, gate, candidate=None, output=None, reset_after=False,
+               input_forget=False, peepholes=False, lengths=False):
+    """Step by step and sequence by sequence; gates in ONNX's order."""
+    rest = list(rest)
+    c = rest.pop(0).copy() if cell == "lstm" else None
+    bias = rest.pop(0) if reset_after else None
+    peep = rest.pop(0) if peepholes else np.zeros((len(r), 1, 3 * h.shape[2]))
+    steps, batch = x.shape[:2]
+    length = np.clip(rest.pop(0).astype(int), 0, steps) if lengths else [steps] * batch
+    h, n, gates = h.copy(), h.shape[2], r.shape[1] // h.shape[2]
+    y = np.zeros((steps, len(r), batch, n))
+    for d, b in np.ndindex(len(r), batch):
+        for t in range(length[b]):
+            at = length[b] - 1 - t if reversed_[d] else t
+            own = np.split(x[at, b, d * gates * n:(d + 1) * gates * n], gates)
+            by_h = np.split(r[d] @ h[d, b], gates)
+            if cell == "rnn":
+                h[d, b] = gate(own[0] + by_h[0])
+            elif cell == "gru":
+                z, reset = gate(own[0] + by_h[0]), gate(own[1] + by_h[1])
+                inner = reset * (by_h[2] + bias[d, 0]) if reset_after else r[d, 2 * n:] @ (reset * h[d, b])
+                h[d, b] = (1 - z) * candidate(own[2] + inner) + z * h[d, b]
+            else:
+                pi, po, pf = np.split(peep[d, 0], 3)
+                i = gate(own[0] + by_h[0] + pi * c[d, b])
+                f = 1 - i if input_forget else gate(own[2] + by_h[2] + pf * c[d, b])
+                c[d, b] = f * c[d, b] + i * candidate(own[3] + by_h[3])
+                h[d, b] = gate(own[1] + by_h[1] + po * c[d, b]) * output(c[d, b])
+            y[at, d, b] = h[d, b]
+    return (h, c, y) if cell == "lstm" else (h, y)
+
+
 def spread(p, shape, axis, block):
     """A scale or zero point for each element of an array of that shape."""
     if block:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Softmax, norms, gelu, topk, roll, fence, rope, attention and squeeze_excite."""
+"""Softmax, norms, gelu, topk, roll, fence, rope, attention, squeeze_excite and recurrence."""
 import numpy as np
 
 from . import formulas
@@ -266,7 +266,62 @@ def squeeze_excites():
     squeeze_excite(Given("f64", [2, 2, 3]), 2, "silu", "tanh", tol=1e-9)
 
 
+def recurrence(cell, steps, batch, hidden, reversed_=(0,), dtype="f32", acts=None, lengths=None, compare=True,
+               reset_after=False, input_forget=False, peepholes=False, **options):
+    """acts: of the gates, the candidate and the result."""
+    gates, d = {"rnn": 1, "gru": 3, "lstm": 4}[cell], len(reversed_)
+    names = acts or {"rnn": ["tanh"], "gru": ["sigmoid", "tanh"], "lstm": ["sigmoid", "tanh", "tanh"]}[cell]
+    a = {"cell": cell, "reversed": list(reversed_)}
+    a.update(zip(("gate", "candidate", "output"), (ACTS[n][0] for n in names)))
+    a.update({k: True for k, v in (("reset_after", reset_after), ("input_forget", input_forget),
+                                   ("peepholes", peepholes), ("lengths", lengths)) if v})
+    small = {"span": (-1, 1)}
+    given = [Given(dtype, [steps, batch, d * gates * hidden], **small), Given(dtype, [d, gates * hidden, hidden], **small),
+             Given(dtype, [d, batch, hidden], **small)]
+    given += [Given(dtype, [d, batch, hidden], **small)] if cell == "lstm" else []
+    given += [Given(dtype, [d, 1, hidden], **small)] if reset_after else []
+    given += [Given(dtype, [d, 1, 3 * hidden], **small)] if peepholes else []
+    given += [Given("i64", [batch], lengths)] if lengths else []
+
+    def formula(*arrays):
+        functions = dict(zip(("gate", "candidate", "output"), (ACTS[n][1] for n in names)))
+        return formulas.recurrence(*arrays, cell=cell, reversed_=reversed_, reset_after=reset_after, lengths=bool(lengths),
+                                   input_forget=input_forget, peepholes=peepholes, **functions)
+
+    def onnx(x, r, h, *rest):
+        # The inputs' product is the input itself, by weights that are the identity.
+        w = np.eye(gates * hidden)[None]
+        b = np.zeros((1, 2 * gates * hidden))
+        rest = list(rest)
+        c = rest.pop(0) if cell == "lstm" else None
+        if reset_after:
+            b[:, -hidden:] = rest.pop(0)[0]
+        peep = rest.pop(0)[0] if peepholes else None
+        inputs = [x, w, r, b, None, h, *([c, peep] if cell == "lstm" else [])]
+        options = {"linear_before_reset": int(reset_after)} if cell == "gru" else {}
+        y = by_onnx(cell.upper(), inputs, {"lstm": 3}.get(cell, 2), hidden_size=hidden, **options)
+        return [*y[1:], y[0]]
+    # ONNX's evaluator has one direction, its own functions and no lengths.
+    own = compare and list(reversed_) == [0] and not (acts or lengths or input_forget)
+    case("recurrence", a, given, formula, out=[dtype] * (3 if cell == "lstm" else 2), onnx=onnx if own else None,
+         **options)
+
+
+def recurrences():
+    for cell in ("rnn", "gru", "lstm"):
+        recurrence(cell, 3, 2, 2)
+        recurrence(cell, 1, 1, 3, reversed_=(1,))
+        recurrence(cell, 3, 3, 2, reversed_=(0, 1), lengths=[3, 1, 0])
+        recurrence(cell, 2, 1, 2, dtype="f16", tol=4e-3)
+        recurrence(cell, 2, 1, 2, dtype="f64", tol=1e-9)
+    recurrence("gru", 3, 2, 2, reset_after=True)
+    recurrence("gru", 2, 2, 3, reversed_=(0, 1), reset_after=True, acts=["hard sigmoid", "relu"])
+    recurrence("lstm", 3, 2, 2, peepholes=True)
+    recurrence("lstm", 2, 2, 2, reversed_=(1, 0), peepholes=True, lengths=[1, 2])
+    recurrence("lstm", 2, 1, 2, input_forget=True, acts=["sigmoid", "relu", "silu"])
+
+
 def add():
     for family in (softmaxes, layer_norms, all_row_moments, moment_norms, group_norms, gelus, topks, rolls, fences, ropes, attentions,
-                   squeeze_excites):
+                   squeeze_excites, recurrences):
         family()
