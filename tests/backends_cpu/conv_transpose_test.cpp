@@ -90,6 +90,27 @@ TEST(ConvTranspose, WithEpilogues) {
     });
 }
 
+TEST(ConvTranspose, EpiloguesBehindManyChannels) {
+    // Sums of more than 8,000 products: oneDNN adds them up in parts.
+    const Case many[] = {
+        {{1, 576, 4, 5}, {576, 24, 4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, 1},
+        {{1, 400, 3, 2, 3}, {400, 16, 3, 3, 3}, {2, 2, 2}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, 1},
+        {{1, 1024, 9}, {1024, 16, 16}, {8}, {1}, {4}, {4}, 1},
+    };
+    for (const Case& c : many) {
+        for (bool bias : {true, false}) {
+            Graph g;
+            Value y = conv_transpose_of(g, c, DType::F32, true);
+            Dims channels(c.x.size() - 1, Dim(1));
+            channels[0] = g.type(y).dims[1];
+            y = bias ? ops::add(g, y, g.add_input("bias", {DType::F32, channels}))
+                     : ops::maximum(g, y, 0.0);
+            g.add_output("y", y);
+            test::expect_same_as_evaluator(g);
+        }
+    }
+}
+
 TEST(ConvTranspose, OtherTypes) {
     for (DType t : {DType::F64, DType::F16, DType::I32, DType::I64, DType::I8}) {
         SCOPED_TRACE(name(t));

@@ -165,6 +165,16 @@ LibraryProblem problem_of(const ConvProblem& c, Work work) {
     return p;
 }
 
+/// Whether oneDNN may apply the functions behind the sums. Its transposed convolutions with steps
+/// apply them to parts of a sum where channels times window exceed its blocks (wrong from 512 x 16
+/// on with AVX2), so those whose windows overlap get none, whatever their size.
+bool takes_posts(const ConvProblem& c, Work work) {
+    return work != Work::ConvTranspose ||
+           std::all_of(c.axes.begin(), c.axes.end(), [](const SpatialAxis& a) {
+               return a.stride == 1 || (a.size - 1) * a.dilation + 1 <= a.stride;
+           });
+}
+
 std::unique_ptr<Step> make_library(const ConvProblem& conv, Work work, const StepArgs& args) {
     Shape axes = axes_for_library(conv.axes);
     ConvProblem c = permuted(conv, axes);
@@ -174,7 +184,8 @@ std::unique_ptr<Step> make_library(const ConvProblem& conv, Work work, const Ste
         return nullptr;
     }
     Order order = plan::channels_last(c.x.view.rank());
-    if (std::optional<Posts> posts = posts_of(args)) {
+    std::optional<Posts> posts = takes_posts(c, work) ? posts_of(args) : std::nullopt;
+    if (posts) {
         ConvProblem whole = c;
         whole.out = args.out[0];
         whole.out.view = plan::permuted(whole.out.view, axes);
