@@ -4,13 +4,14 @@
 
   gpu_wide.py --work DIR --out FILE.json [--cases a,b] [--build build] [--before build] [--peers ort,eager,compile]
 
-Each case is a model of torchvision, timm, transformers, spandrel or diffusers with random weights, in 16-bit floats, exported here by
+Each case is a model of torchvision, timm, transformers, spandrel, diffusers or others (domain_models.py) with random weights, in 16-bit floats, exported here by
 torch.onnx.export: Ingot and ONNX Runtime get the same file. Ingot replays its own graph; ONNX Runtime runs with
 CUDA graphs and bound device memory where the model lets it (`ort_graph` says so), PyTorch eager and torch.compile
 (default mode) under a CUDA graph. All cases prepare side by side, each in a process; then they are timed one by one,
 the sides taking turns. Figures are medians of the GPU's milliseconds. `error` and `torch_error` are the largest
 differences from PyTorch in float32, relative to the range of the output. FILE.md beside FILE.json is a table.
-Needs torch, torchvision, timm, transformers, spandrel, diffusers, onnxscript, onnxruntime-gpu (without the last: its column is empty),
+Needs torch, torchvision, timm, transformers, spandrel, diffusers, onnxscript, for some cases ultralytics, monai, segmentation_models_pytorch,
+tab_transformer_pytorch and torch_geometric, and onnxruntime-gpu (without it: its column is empty),
 and libingot_bench.so and ingot in BUILD.
 """
 import argparse
@@ -26,7 +27,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from gpu_cases import Peer, Session, library, median  # noqa: E402
-from wide_models import CASES  # noqa: E402
+from wide_models import CASES, SCRIPTED  # noqa: E402
 
 
 def first_tensor(out):
@@ -129,7 +130,10 @@ def work_on(name, a):
     folder = pathlib.Path(a.work)
     path, engine = folder / f"{name}.onnx", folder / f"{name}.engine"
     with torch.no_grad():
-        torch.onnx.export(half, (x16,), dynamo=True, verbose=False).save(str(path))
+        if name in SCRIPTED:
+            torch.onnx.export(half, (x16,), str(path), dynamo=False, opset_version=17)
+        else:
+            torch.onnx.export(half, (x16,), dynamo=True, verbose=False).save(str(path))
     def session(build, engine):
         done = subprocess.run([pathlib.Path(build) / "ingot", "build", path, "-o", engine], capture_output=True, text=True)
         if done.returncode:

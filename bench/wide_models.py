@@ -1,121 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The models of gpu_wide.py: by name, a function that makes one in float32 with random weights, and its one input
-as {name: (f for floats or i for token ids, shape)}; an input named x is given by position. Models are left out whose
-halves PyTorch itself does not run."""
-
-
-def vision(name, size=224, batch=1, **options):
-    """A classifier or segmenter of torchvision, by the name of its function."""
-    def make():
-        import torchvision
-        found = getattr(torchvision.models, name, None) or getattr(torchvision.models.segmentation, name)
-        return found(weights=None, **options)
-    return make, {"x": ("f", (batch, 3, size, size))}
-
-
-def segmentation(name, size=512):
-    make, inputs = vision(name, size, weights_backbone=None)
-    return make, inputs
-
-
-def zoo(name, size=224, batch=1):
-    """A classifier of timm."""
-    def make():
-        import timm
-        return timm.create_model(name, pretrained=False)
-    return make, {"x": ("f", (batch, 3, size, size))}
-
-
-def video(name, size, frames=16):
-    def make():
-        import torchvision
-        return getattr(torchvision.models.video, name)(weights=None)
-    return make, {"x": ("f", (1, 3, frames, size, size))}
-
-
-def text(model, config, length=128, batch=1, **options):
-    """A text model of transformers with its configuration's default sizes, but for `options`."""
-    def make():
-        import transformers
-        return getattr(transformers, model)(getattr(transformers, config)(**options))
-    return make, {"input_ids": ("i", (batch, length))}
-
-
-def image(model, config, size=224, batch=1, **options):
-    make, _ = text(model, config, **options)
-    return make, {"pixel_values": ("f", (batch, 3, size, size))}
-
-
-def speech(model, config, name, shape, **options):
-    make, _ = text(model, config, **options)
-    return make, {name: ("f", shape)}
-
-
-class Number(float):
-    """A mean colour as one number: torch.onnx does not export the tensors that some models keep as plain attributes."""
-
-    def type_as(self, _):
-        return self
-
-    to = type_as
-
-
-def with_numbers(model):
-    import torch
-    for key, value in list(vars(model).items()):
-        if isinstance(value, torch.Tensor):
-            setattr(model, key, Number(value.mean()))
-    return model
-
-
-def restorer(folder, name, size, channels=3, **options):
-    """A super-resolution or restoration network of spandrel, by its folder and class."""
-    def make():
-        import importlib
-        import pkgutil
-        package = importlib.import_module(f"spandrel.architectures.{folder}.__arch")
-        for module in pkgutil.iter_modules(package.__path__):
-            found = getattr(importlib.import_module(f"{package.__name__}.{module.name}"), name, None)
-            if found:
-                return with_numbers(found(**options))
-        raise RuntimeError(f"spandrel has no {folder}.{name}")
-    return make, {"x": ("f", (1, channels, size, size))}
-
-
-def diffusion(name, size, fixed, **options):
-    """A denoiser of diffusers; `fixed` has its other inputs, which are constants."""
-    def make():
-        import diffusers
-        import torch
-
-        class Denoiser(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.model = getattr(diffusers, name)(**options)
-                for key, (kind, shape) in fixed.items():
-                    self.register_buffer(key, torch.randn(*shape) if kind == "f" else torch.full(shape, 7))
-
-            def forward(self, x):
-                return self.model(x, **{key: getattr(self, key) for key in fixed}, return_dict=False)[0]
-        return Denoiser()
-    return make, {"x": ("f", size)}
-
-
-def image_decoder(name, size=64, **options):
-    def make():
-        import diffusers
-        return getattr(diffusers, name)(**options).decoder
-    return make, {"x": ("f", (1, 4, size, size))}
-
-
-def whisper_encoder():
-    def make():
-        import transformers
-        return transformers.WhisperModel(transformers.WhisperConfig(
-            d_model=512, encoder_layers=6, encoder_attention_heads=8, encoder_ffn_dim=2048,
-            decoder_layers=1, decoder_attention_heads=8, decoder_ffn_dim=2048)).encoder
-    return make, {"input_features": ("f", (1, 80, 3000))}
-
+"""The models of gpu_wide.py, by name, as model_makers.py makes them. Models are left out whose halves PyTorch itself does
+not run."""
+import domain_models
+from model_makers import diffusion, image, image_decoder, restorer, segmentation, speech, text, video, vision, whisper_encoder, zoo
 
 # A decoder without a cache, of 6 small layers.
 SMALL = {"hidden_size": 768, "num_hidden_layers": 6, "num_attention_heads": 12, "vocab_size": 32000, "use_cache": False}
@@ -234,3 +121,5 @@ CASES = {
     "gpt_bigcode": text("GPTBigCodeModel", "GPTBigCodeConfig", n_embd=768, n_layer=6, n_head=12, vocab_size=32000,
                         use_cache=False),
 }
+CASES.update(domain_models.CASES)
+SCRIPTED = domain_models.SCRIPTED
