@@ -278,6 +278,52 @@ TEST(GroupNorm, SlicesInRegistersThenSilu) {
     expect_family(g, o);
 }
 
+/// y = group_norm(x) * a + b, leaky where negative.
+Graph modulated(const char* x, int64_t groups, const char* a, const char* b) {
+    Graph g;
+    Type t = parse_type(x);
+    Value in = g.add_input("x", t);
+    Value scale = g.add_input("scale", {t.dtype, {t.dims[1]}});
+    Value bias = g.add_input("bias", {t.dtype, {t.dims[1]}});
+    Value y = ops::group_norm(g, {groups, 1e-5}, in, scale, bias);
+    Expr e;
+    int sum =
+        e.op(ExprOp::Add, e.op(ExprOp::Mul, e.in(0, t.dtype), e.in(1, t.dtype)), e.in(2, t.dtype));
+    e.op(ExprOp::Max, sum, e.op(ExprOp::Mul, sum, e.constant(DType::F32, 0.01)));
+    Value of[] = {y, g.add_input("a", parse_type(a)), g.add_input("b", parse_type(b))};
+    g.add_output("y", ops::map(g, e, t.dtype, of));
+    return g;
+}
+
+TEST(GroupNorm, ChannelsLastThenOperands) {
+    FamilyOptions o;
+    o.tactic = "channels";
+    o.orders = {{0, 2, 3, 4, 1}};
+    // Skips, in another order too; a value a channel; pixels along two and three axes.
+    for (const char* x : {"f16[1,32,6,5,7]", "f32[2,12,3,4,5]", "bf16[3,24,2,9,4]"}) {
+        Type t = parse_type(x);
+        std::string type(name(t.dtype));
+        std::string channels = str(t.dims[1]);
+        std::string plane = str(type, "[1,1,", t.dims[2], ",1,", t.dims[4], "]");
+        std::string row = str(type, "[", t.dims[1], ",", t.dims[2], ",1,1]");
+        std::string slope = str(type, "[1]");
+        std::string each = str(type, "[", channels, ",1,1,1]");
+        o.tolerance = t.dtype == DType::F32 ? 1e-5 : t.dtype == DType::F16 ? 4e-3 : 3e-2;
+        expect_family(modulated(x, 4, x, each.c_str()), o);
+        expect_family(modulated(x, t.dims[1].value(), slope.c_str(), plane.c_str()), o);
+        expect_family(modulated(x, 2, row.c_str(), x), o);
+    }
+    o.orders = {};
+    o.tactic.clear();
+    o.tolerance = 4e-3;
+    sweep(modulated("f16[1,16,9,8]", 16, "f16[1,16,9,8]", "f16[16,1,1]"), o);
+    o.orders = {{0, 2, 3, 1}};
+    sweep(modulated("f16[1,16,9,8]", 16, "f16[1,16,9,8]", "f16[16,9,1]"), o);
+    // Rows of elements apart would read a sector for each.
+    o.orders = {{0, 2, 3, 4, 1}};
+    EXPECT_EQ(tactic_names(group_graph("f16[1,32,40,40,40]", 32), o).front(), "channels");
+}
+
 TEST(GroupNorm, ThenSilu) {
     Graph g;
     Value a = g.add_input("a", parse_type("f16[1,8,4,6]"));

@@ -13,10 +13,14 @@ namespace {
 
 constexpr int64_t most_threads = 512;
 constexpr int64_t most_groups = 1024;
+constexpr size_t most_axes = 3;  // of pixels
+constexpr size_t most_views = 5; // x, the result and the map's operands
 
 /// `struct Channels` of group_channels.cuh.
 struct ChannelsArg {
-    int64_t x_image, x_pixel, y_image, y_pixel, scale_step, bias_step;
+    int64_t scale_step, bias_step;
+    int64_t image[most_views], channel[most_views], pixel[most_views][most_axes];
+    int32_t inner[most_axes - 1];
     int32_t channels, groups, pixels, part, vectors, rows;
 };
 
@@ -33,7 +37,8 @@ struct GroupedChannels : GroupShape {
 
 std::optional<GroupedChannels> grouped_channels(const Problem& p) {
     std::optional<GroupShape> shape = group_shape(p);
-    if (!shape) {
+    if (!shape || shape->walk.axes > static_cast<int>(most_axes) ||
+        shape->operands.size() + 2 > most_views) {
         return std::nullopt;
     }
     GroupedChannels s{*shape};
@@ -47,32 +52,44 @@ std::optional<GroupedChannels> grouped_channels(const Problem& p) {
     int64_t blocks = std::max<int64_t>(1, int64_t{2} * p.arch.sms / std::max<int64_t>(s.images, 1));
     int64_t part = std::max(4 * rows, div_up(s.pixels, blocks));
     s.parts = div_up(s.pixels, part);
-    s.arg = {s.x_image(),
-             s.x_pixel,
-             p.out[0].view.strides[0],
-             s.y_pixel,
-             s.scale_step(),
-             s.bias_step(),
-             static_cast<int32_t>(s.channels),
-             static_cast<int32_t>(s.groups),
-             static_cast<int32_t>(s.pixels),
-             static_cast<int32_t>(part),
-             static_cast<int32_t>(vectors),
-             static_cast<int32_t>(rows)};
+    auto narrow = [](int64_t v) { return static_cast<int32_t>(v); };
+    s.arg = {};
+    s.arg.scale_step = s.scale_step();
+    s.arg.bias_step = s.bias_step();
+    std::vector<View> views{s.x.view, p.out[0].view};
+    views.insert(views.end(), s.operands.begin(), s.operands.end());
+    for (size_t v = 0; v < views.size(); ++v) {
+        s.arg.image[v] = views[v].strides[0];
+        s.arg.channel[v] = views[v].strides[1];
+        std::copy_n(s.walk.arg.strides[v], most_axes, s.arg.pixel[v]);
+    }
+    for (size_t axis = 1; axis < most_axes; ++axis) {
+        s.arg.inner[axis - 1] = narrow(s.walk.arg.sizes[axis]);
+    }
+    s.arg.channels = narrow(s.channels);
+    s.arg.groups = narrow(s.groups);
+    s.arg.pixels = narrow(s.pixels);
+    s.arg.part = narrow(part);
+    s.arg.vectors = narrow(vectors);
+    s.arg.rows = narrow(rows);
     return s;
 }
 
 Launch launch_of(const Problem& p, const GroupedChannels& s, const char* entry, int phase) {
     Launch l;
-    RowEpilogue e = make_row_epilogue(p, 4);
+    RowEpilogue e = make_row_epilogue(p, 0);
     Defines d;
-    d.add("PHASE", phase).add("T", c_type(s.x.dtype)).add("C", s.wide() ? "double" : "float");
+    d.add("AXES", s.walk.axes)
+        .add("PHASE", phase)
+        .add("T", c_type(s.x.dtype))
+        .add("C", s.wide() ? "double" : "float");
     d.add("V", s.vector);
     if (phase == 0) {
         d.add("FOLDED", s.folded() ? 1 : 0);
     }
     if (phase == 1) {
         d.add("S", c_type(s.scale.dtype)).add("B", c_type(s.bias.dtype));
+        d.add("NE", e.operands.size());
     }
     l.program = {{"types", "math", "loops"}, d.text(), "group_channels", phase == 1 ? e.text : ""};
     l.entry = entry;
@@ -118,6 +135,7 @@ Emitted emit_channels(const Problem& p) {
     } else {
         last.args.f32(s.epsilon);
     }
+    make_row_epilogue(p, 0).pass(last.args);
     out.launches.push_back(std::move(last));
     return out;
 }

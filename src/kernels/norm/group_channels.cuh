@@ -3,11 +3,36 @@
 // its part of an image (blockIdx.y), with `rows` threads along the pixels. PHASE 0: mean and sum of
 // squared distances of each group in each part; FOLDED: a thread's channels are of one group. PHASE
 // 1: merges the parts in order and applies. Traffic: x twice, mostly from L2 the second time, and
-// the result once. T x, S scale, B bias, OUT result, C compute.
+// the result once. Pixels lie along AXES axes. T x, S scale, B bias, OUT result, C compute; NE
+// operands of the map behind.
 struct Channels {
-    i64 x_image, x_pixel, y_image, y_pixel, scale_step, bias_step;
+    i64 scale_step, bias_step;
+    i64 image[5], channel[5], pixel[5][3]; // steps in x, the result, the operands
+    i32 inner[2];                          // sizes of the axes behind the first
     i32 channels, groups, pixels, part, vectors, rows;
 };
+/// Where pixel p is: its index along each axis.
+struct Pixel {
+    int at[AXES];
+};
+DEVICE Pixel pixel_of(int p, const Channels& s) {
+    Pixel r;
+#pragma unroll
+    for (int axis = AXES - 1; axis > 0; axis--) {
+        const int rest = p / s.inner[axis - 1];
+        r.at[axis] = p - rest * s.inner[axis - 1];
+        p = rest;
+    }
+    r.at[0] = p;
+    return r;
+}
+DEVICE i64 offset_of(const Pixel& p, int view, const Channels& s) {
+    i64 sum = 0;
+#pragma unroll
+    for (int axis = 0; axis < AXES; axis++)
+        sum += p.at[axis] * s.pixel[view][axis];
+    return sum;
+}
 DEVICE C warp_sum(C v) {
 #pragma unroll
     for (int m = 16; m > 0; m >>= 1)
@@ -39,7 +64,7 @@ KERNEL void __launch_bounds__(512)
     const int left = end - begin - row, count = left > 0 ? (left + s.rows - 1) / s.rows : 0;
     const int size = s.channels / s.groups;
     const C each = inverse_of(count ? count : 1), share = inverse_of((end - begin) * size);
-    const T* from = x + blockIdx.y * s.x_image + column * V;
+    const T* from = x + blockIdx.y * s.image[0] + column * V;
     C shift[V], sum[V], square[V];
 #pragma unroll
     for (int k = 0; k < V; k++)
@@ -47,7 +72,7 @@ KERNEL void __launch_bounds__(512)
     int p = begin + row;
     // Distances from the first pixel keep precision where the mean is far from zero.
     if (p < end) {
-        Pack<T, V> v = *(const Pack<T, V>*)(from + p * s.x_pixel);
+        Pack<T, V> v = *(const Pack<T, V>*)(from + offset_of(pixel_of(p, s), 0, s));
 #pragma unroll
         for (int k = 0; k < V; k++)
             shift[k] = (C)widen(v.v[k]);
@@ -55,7 +80,7 @@ KERNEL void __launch_bounds__(512)
     }
 #pragma unroll 2
     for (; p < end; p += s.rows) {
-        Pack<T, V> v = *(const Pack<T, V>*)(from + p * s.x_pixel);
+        Pack<T, V> v = *(const Pack<T, V>*)(from + offset_of(pixel_of(p, s), 0, s));
 #pragma unroll
         for (int k = 0; k < V; k++) {
             C d = (C)widen(v.v[k]) - shift[k];
@@ -152,18 +177,27 @@ KERNEL void __launch_bounds__(512)
         factor[k] = inverses[c / size] * (C)widen(scale[c * s.scale_step]);
         offset[k] = bias ? (C)widen(bias[c * s.bias_step]) : (C)0;
     }
-    const T* from = x + blockIdx.y * s.x_image + column * V;
-    OUT* to = out + blockIdx.y * s.y_image + column * V;
-    const i64 at[1] = {0};
+    const T* from = x + blockIdx.y * s.image[0] + column * V;
+    OUT* to = out + blockIdx.y * s.image[1] + column * V;
 #pragma unroll 2
     for (int p = begin + row; p < end; p += s.rows) {
-        Pack<T, V> v = *(const Pack<T, V>*)(from + p * s.x_pixel);
+        const Pixel pixel = pixel_of(p, s);
+        Pack<T, V> v = *(const Pack<T, V>*)(from + offset_of(pixel, 0, s));
         Pack<OUT, V> o;
+        i64 at[NE + 1];
 #pragma unroll
-        for (int k = 0; k < V; k++)
+        for (int e = 0; e < NE; e++)
+            at[e] = blockIdx.y * s.image[e + 2] + offset_of(pixel, e + 2, s) +
+                    (i64)column * V * s.channel[e + 2];
+#pragma unroll
+        for (int k = 0; k < V; k++) {
             o.v[k] =
                 epilogue((R)(((C)widen(v.v[k]) - mean[k]) * factor[k] + offset[k]), at EPI_PASS);
-        *(Pack<OUT, V>*)(to + p * s.y_pixel) = o;
+#pragma unroll
+            for (int e = 0; e < NE; e++)
+                at[e] += s.channel[e + 2];
+        }
+        *(Pack<OUT, V>*)(to + offset_of(pixel, 1, s)) = o;
     }
     end_main_loop();
 }

@@ -14,17 +14,6 @@ namespace {
 /// The L2 bandwidth of an SM in bytes per clock, with enough loads in flight.
 constexpr double sm_bytes_per_clock = 28;
 
-/// The distance between pixels where the spatial axes are contiguous; nullopt for others.
-std::optional<std::array<int64_t, 2>> pixel_steps(const View& x, const View& y) {
-    std::array<int64_t, 2> drop{0, 1};
-    std::array views{without_axes(x, drop), without_axes(y, drop)};
-    Nest n = make_nest(views, plan::stride_order(views[0]));
-    if (n.axes != 1) {
-        return std::nullopt;
-    }
-    return std::array{n.arg.strides[0][0], n.arg.strides[1][0]};
-}
-
 } // namespace
 
 double block_bytes_us(const Arch& arch, int64_t blocks, double bytes) {
@@ -54,18 +43,25 @@ std::optional<GroupShape> group_shape(const Problem& p) {
     s.channels = x.shape[1];
     s.groups = a.groups;
     s.pixels = x.count() / (s.images * s.channels);
-    auto steps = pixel_steps(x, y);
     bool beside = x.strides[1] == 1 && y.strides[1] == 1;
-    if (!steps || !beside || s.groups < 1 || s.channels % s.groups != 0 ||
-        s.pixels > INT32_MAX / 4 || s.images > max_grid_y ||
-        !make_row_epilogue(p, 4).operands.empty()) {
+    if (!beside || s.groups < 1 || s.channels % s.groups != 0 || s.pixels > INT32_MAX / 4 ||
+        s.images > max_grid_y) {
         return std::nullopt;
     }
-    s.x_pixel = (*steps)[0];
-    s.y_pixel = (*steps)[1];
+    std::array<int64_t, 2> drop{0, 1};
+    std::vector<View> views{without_axes(x, drop), without_axes(y, drop)};
+    for (const Operand& o : make_row_epilogue(p, 0).operands) {
+        s.operands.push_back(plan::broadcasted(o.view, x.shape));
+        views.push_back(without_axes(s.operands.back(), drop));
+    }
+    s.walk = make_nest(views, plan::stride_order(views[0]));
     s.vector = static_cast<int>(16 / std::max(bytes_of(s.x.dtype), bytes_of(p.out[0].dtype)));
-    for (int64_t m :
-         {s.channels, x.offset, y.offset, s.x_pixel, s.y_pixel, x.strides[0], y.strides[0]}) {
+    std::vector<int64_t> multiples{s.channels, x.offset, y.offset, x.strides[0], y.strides[0]};
+    for (size_t axis = 0; axis < static_cast<size_t>(s.walk.axes); ++axis) {
+        multiples.push_back(s.walk.arg.strides[0][axis]);
+        multiples.push_back(s.walk.arg.strides[1][axis]);
+    }
+    for (int64_t m : multiples) {
         while (m % s.vector != 0) {
             s.vector /= 2;
         }

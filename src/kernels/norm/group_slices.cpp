@@ -79,7 +79,7 @@ int64_t slice_vectors(const GroupShape& s) {
 std::optional<Slices> slices_of(const Problem& p) {
     std::optional<GroupShape> shape = group_shape(p);
     int64_t bytes = shape ? bytes_of(shape->x.dtype) : 0;
-    if ((bytes != 2 && bytes != 4) || shape->vector * bytes != 16) {
+    if ((bytes != 2 && bytes != 4) || shape->vector * bytes != 16 || !shape->one_step()) {
         return std::nullopt;
     }
     Slices s{*shape, slice_vectors(*shape), 0};
@@ -209,9 +209,9 @@ private:
         const GroupShape& shape = s_.shape;
         auto narrow = [](int64_t v) { return static_cast<int32_t>(v); };
         return {shape.x_image(),
-                shape.x_pixel,
+                shape.x_pixel(),
                 p_.out[0].view.strides[0],
-                shape.y_pixel,
+                shape.y_pixel(),
                 shape.scale_step(),
                 shape.bias_step(),
                 narrow(shape.size()),

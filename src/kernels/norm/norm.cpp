@@ -222,11 +222,11 @@ double cost_us(const Rows& s, const Choice& c, const Arch& arch) {
     auto n = static_cast<double>(s.row.arg.count);
     double row = 2 * n * static_cast<double>(bytes_of(s.x.dtype));
     int64_t rows = s.kept.arg.count;
+    // Elements apart come with the sector that they lie in.
+    constexpr double sector = 24; // measured; 32 by the hardware
+    bool apart = s.row.arg.strides[0][static_cast<size_t>(s.row.axes - 1)] != 1;
+    double more = apart ? sector / static_cast<double>(bytes_of(s.x.dtype)) : 1;
     if (c.form == InLoops) {
-        // Elements apart come with the sector that they lie in.
-        constexpr double sector = 24; // measured; 32 by the hardware
-        bool apart = s.row.arg.strides[0][static_cast<size_t>(s.row.axes - 1)] != 1;
-        double more = apart ? sector / static_cast<double>(bytes_of(s.x.dtype)) : 1;
         return 3.8 + waves_us(rows, c.block, arch) +
                2 * block_bytes_us(arch, rows, 1.5 * more * row);
     }
@@ -240,7 +240,7 @@ double cost_us(const Rows& s, const Choice& c, const Arch& arch) {
     if (c.parts) {
         double parts = std::ceil(n / (c.block * c.per));
         auto blocks = static_cast<int64_t>(parts) * rows;
-        return 8 + 1.5 * block_bytes_us(arch, blocks, row / parts);
+        return 8 + 1.5 * block_bytes_us(arch, blocks, more * row / parts);
     }
     int together = c.block / c.threads;
     double held = static_cast<double>(c.per) * c.threads;
@@ -277,7 +277,7 @@ bool short_text(const Rows& s, const Choice& c) {
     return c.vector >= 4 && s.row.axes == 1;
 }
 bool long_text(const Rows& s, const Choice& c) {
-    return c.vector == 1 && s.row.axes > 1;
+    return (c.vector == 1 && s.row.axes > 1) || s.epilogue.operands.size() > 1;
 }
 
 /// nullopt for a tactic of another algorithm.
