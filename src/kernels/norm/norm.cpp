@@ -222,10 +222,11 @@ double cost_us(const Rows& s, const Choice& c, const Arch& arch) {
     auto n = static_cast<double>(s.row.arg.count);
     double row = 2 * n * static_cast<double>(bytes_of(s.x.dtype));
     int64_t rows = s.kept.arg.count;
-    // Elements apart come with the sector that they lie in.
+    // Elements apart, alone or a few adjacent ones, come with the sector that they lie in.
     constexpr double sector = 24; // measured; 32 by the hardware
-    bool apart = s.row.arg.strides[0][static_cast<size_t>(s.row.axes - 1)] != 1;
-    double more = apart ? sector / static_cast<double>(bytes_of(s.x.dtype)) : 1;
+    auto last = static_cast<size_t>(s.row.axes - 1);
+    int64_t adjacent = s.row.arg.strides[0][last] == 1 ? s.row.arg.sizes[last] : 1;
+    double more = std::max(1.0, sector / static_cast<double>(adjacent * bytes_of(s.x.dtype)));
     if (c.form == InLoops) {
         return 3.8 + waves_us(rows, c.block, arch) +
                2 * block_bytes_us(arch, rows, 1.5 * more * row);
