@@ -10,7 +10,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from reference import case, quantized_cases, resize_cases, row_cases, spatial_cases  # noqa: E402
+from reference import case, quantized_cases, resize_cases, row_cases, sample_cases, spatial_cases  # noqa: E402
 
 HEADER = """\
 # Composites, with results from an independent source: numpy in float64, and ONNX's reference evaluator.
@@ -20,7 +20,7 @@ HEADER = """\
 
 def text():
     case.CASES.clear()
-    for family in (spatial_cases, row_cases, quantized_cases, resize_cases):
+    for family in (spatial_cases, row_cases, quantized_cases, resize_cases, sample_cases):
         family.add()
     return HEADER + "".join(case.CASES)
 

@@ -12,7 +12,7 @@ import ingot_command as ingot
 from models import shared_models
 
 GOLDEN = pathlib.Path(__file__).with_name("composites.json")
-COMPOSITES = {"attention", "conv", "conv_transpose", "dequantize", "gelu", "group_norm", "layer_norm", "pool",
+COMPOSITES = {"attention", "conv", "conv_transpose", "dequantize", "gelu", "grid_sample", "group_norm", "layer_norm", "pool",
               "quantize", "recurrence", "resize", "roll", "rope", "softmax", "squeeze_excite", "topk"}
 SHARED = shared_models()
 

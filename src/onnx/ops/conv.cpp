@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions in floating point: Conv, ConvTranspose, DeformConv, CausalConvWithState, and Col2Im.
 #include "base/error.h"
-#include "onnx/ops/support/sampling.h"
 #include "onnx/ops/support/spatial.h"
+#include "ops/support/sampling.h"
 
 #include <array>
 #include <numeric>
@@ -101,7 +101,7 @@ Value deformed_samples(NodeContext& c, const Sliding& s, const Dims& positions, 
     Dims shape = {x[0], groups, taps, static_cast<int64_t>(n)};
     shape.insert(shape.end(), positions.begin(), positions.end());
     Value offset = ops::reshape(g, c.in(2), shape);
-    Points p;
+    ops::Points p;
     for (size_t i = 0; i < n; ++i) {
         Value o = ops::squeeze(g, ops::slice(g, offset, 3, static_cast<int64_t>(i), 1), {3});
         p.coordinates.push_back(
@@ -112,7 +112,7 @@ Value deformed_samples(NodeContext& c, const Sliding& s, const Dims& positions, 
     Dims rows = {x[0], groups, floor_div(x[1], groups)};
     rows.insert(rows.end(), p.sizes.begin(), p.sizes.end());
     // [N, groups, C/groups, K, positions...]
-    Value y = sample_linear(g, ops::reshape(g, c.in(0), rows), 2, p);
+    Value y = ops::sample_linear(g, ops::reshape(g, c.in(0), rows), 2, p);
     if (c.has(4)) {
         Dims mask = {x[0], groups, 1, taps};
         mask.insert(mask.end(), positions.begin(), positions.end());

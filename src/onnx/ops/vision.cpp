@@ -3,8 +3,9 @@
 // NonMaxSuppression.
 #include "base/error.h"
 #include "onnx/ops/support/inputs.h"
-#include "onnx/ops/support/sampling.h"
 #include "onnx/ops/support/spatial.h"
+#include "ops/grid_sample.h"
+#include "ops/support/sampling.h"
 
 #include <array>
 #include <limits>
@@ -15,97 +16,16 @@ namespace {
 
 // --- GridSample
 
-struct Grid {
-    std::string mode;
-    std::string padding;
-    bool align = false;
-};
-
-// Folds a coordinate back and forth between the borders of an axis.
-Value reflected(ingot::Graph& g, const Grid& s, Value x, const Dim& size) {
-    DType t = g.type(x).dtype;
-    double low = s.align ? 0 : -0.5;
-    Value range = ops::dim_scalar(g, s.align ? size - Dim(1) : size, t);
-    range = ops::maximum(g, range, 1.0);
-    Value distance = ops::unary(g, ExprOp::Abs, ops::sub(g, x, low));
-    Value turns = ops::unary(g, ExprOp::Floor, ops::div(g, distance, range));
-    Value rest = ops::sub(g, distance, ops::mul(g, turns, range));
-    Value odd = ops::less(g, ops::scalar(g, t, 0.5), ops::binary(g, ExprOp::Mod, turns, 2.0));
-    return ops::add(g, ops::select(g, odd, ops::sub(g, range, rest), rest), low);
-}
-
-// A coordinate in [-1, 1] as a position along an axis, with padding applied. Cubic positions may
-// stay outside, as in PyTorch and ONNX Runtime.
-Value position(ingot::Graph& g, const Grid& s, Value normalized, const Dim& size) {
-    DType t = g.type(normalized).dtype;
-    Value x = ops::add(g, normalized, 1.0);
-    if (s.align) {
-        x = ops::mul(g, ops::mul(g, x, 0.5), ops::dim_scalar(g, size - Dim(1), t));
-    } else {
-        x = ops::mul(g, ops::sub(g, ops::mul(g, x, ops::dim_scalar(g, size, t)), 1.0), 0.5);
-    }
-    if (s.mode == "nearest") {
-        x = ops::unary(g, ExprOp::Round, x);
-    }
-    if (s.mode == "cubic" || s.padding == "zeros") {
-        return x;
-    }
-    return s.padding == "border" ? clamp_index(g, x, size) : reflected(g, s, x, size);
-}
-
-Value cubic_weight(ingot::Graph& g, Value d) {
-    const double a = -0.75;
-    d = ops::unary(g, ExprOp::Abs, d);
-    auto polynomial = [&](double p3, double p2, double p1, double p0) {
-        Value v = ops::add(g, ops::mul(g, d, p3), p2);
-        return ops::add(g, ops::mul(g, ops::add(g, ops::mul(g, v, d), p1), d), p0);
-    };
-    Value inner = polynomial(a + 2, -(a + 3), 0, 1);
-    Value outer = polynomial(a, -5 * a, 8 * a, -4 * a);
-    return ops::select(g, ops::less(g, ops::scalar(g, g.type(d).dtype, 1), d), outer, inner);
-}
-
-// An integral position as a valid index, by the padding mode; weight 0 when there is none.
-Tap padded_tap(ingot::Graph& g, const Grid& s, Value at, Value weight, const Dim& size) {
-    Value index = s.padding == "reflection" ? reflected(g, s, at, size) : at;
-    index = clamp_index(g, index, size);
-    if (s.padding != "zeros") {
-        return {index, weight};
-    }
-    DType t = g.type(at).dtype;
-    Value used = weight.valid() ? weight : ops::scalar(g, t, 1);
-    return {index, ops::select(g, ops::equal(g, at, index), used, ops::scalar(g, t, 0))};
-}
-
-Taps taps_at(ingot::Graph& g, const Grid& s, Value x, const Dim& size) {
-    if (s.mode == "nearest") {
-        return {padded_tap(g, s, x, {}, size)};
-    }
-    Value low = ops::unary(g, ExprOp::Floor, x);
-    Value fraction = ops::sub(g, x, low);
-    Taps taps;
-    if (s.mode == "linear") {
-        Value rest = ops::sub(g, ops::scalar(g, g.type(x).dtype, 1), fraction);
-        taps.push_back(padded_tap(g, s, low, rest, size));
-        taps.push_back(padded_tap(g, s, ops::add(g, low, 1.0), fraction, size));
-        return taps;
-    }
-    for (int64_t k = -1; k <= 2; ++k) {
-        auto offset = static_cast<double>(k);
-        Value weight = cubic_weight(g, ops::sub(g, fraction, offset));
-        taps.push_back(padded_tap(g, s, ops::add(g, low, offset), weight, size));
-    }
-    return taps;
-}
-
 Values grid_sample(NodeContext& c) {
-    ingot::Graph& g = c.g;
-    Grid s{c.s("mode", "linear"), c.s("padding_mode", "zeros"), c.i("align_corners", 0) != 0};
-    s.mode = s.mode == "bilinear" ? "linear" : s.mode == "bicubic" ? "cubic" : s.mode;
-    c.ensure(s.mode == "linear" || s.mode == "nearest" || s.mode == "cubic",
-             "attribute 'mode' is '", s.mode, "', expected linear, nearest or cubic");
-    c.ensure(s.padding == "zeros" || s.padding == "border" || s.padding == "reflection",
-             "attribute 'padding_mode' is '", s.padding, "', expected zeros, border or reflection");
+    ops::GridSample a;
+    a.mode = c.s("mode", "linear");
+    a.padding = c.s("padding_mode", "zeros");
+    a.align_corners = c.i("align_corners", 0) != 0;
+    a.mode = a.mode == "bilinear" ? "linear" : a.mode == "bicubic" ? "cubic" : a.mode;
+    c.ensure(a.mode == "linear" || a.mode == "nearest" || a.mode == "cubic",
+             "attribute 'mode' is '", a.mode, "', expected linear, nearest or cubic");
+    c.ensure(a.padding == "zeros" || a.padding == "border" || a.padding == "reflection",
+             "attribute 'padding_mode' is '", a.padding, "', expected zeros, border or reflection");
     const Dims x = c.type(0).dims;
     const Dims grid = c.type(1).dims;
     c.ensure(
@@ -113,20 +33,7 @@ Values grid_sample(NodeContext& c) {
             (!grid.back().is_const() || grid.back().is_const(static_cast<int64_t>(x.size() - 2))),
         "inputs are ", c.type(0), " and ", c.type(1),
         ", expected [N,C,spatial...] and [N,positions...,number of spatial axes]");
-    Dims sizes(x.begin() + 2, x.end());
-    auto n = static_cast<int64_t>(sizes.size());
-    Value places = ops::widen(g, c.in(1));
-    std::vector<Taps> axes;
-    for (int64_t i = 0; i < n; ++i) { // the last axis comes first in the grid
-        Value v = ops::squeeze(g, ops::slice(g, places, -1, n - 1 - i, 1), {-1});
-        const Dim& size = sizes[static_cast<size_t>(i)];
-        axes.push_back(taps_at(g, s, position(g, s, v, size), size));
-    }
-    bool exact = !is_float(c.dtype(0)) && s.mode != "nearest";
-    Value data = exact ? ops::cast(g, c.in(0), DType::F32) : ops::widen(g, c.in(0));
-    Value base = lead_base(g, {x[0]}, sizes, grid.size() - 1);
-    std::vector<Value> all = neighbours(g, point_rows(g, data, 1), base, sizes, axes);
-    return {ops::cast(g, channels_after(g, sum_of(g, all), 1), c.dtype(0))};
+    return {ops::grid_sample(c.g, std::move(a), c.in(0), c.in(1))};
 }
 
 // --- AffineGrid
@@ -206,7 +113,7 @@ RoiAxis roi_axis(NodeContext& c, int64_t column, int64_t bins, bool half_pixel) 
 // Taps [R, bins, samples], with the axes `ones` of size 1 added; counts is 1 for samples that
 // count, else 0.
 struct RoiTaps {
-    Taps taps;
+    ops::Taps taps;
     Value counts;
 };
 
@@ -222,7 +129,7 @@ RoiTaps roi_taps(ingot::Graph& g, const RoiAxis& a, const Dim& size,
     Value one = ops::scalar(g, t, 1);
     Value outside = ops::binary(g, ExprOp::Or, ops::less(g, x, ops::scalar(g, t, -1)),
                                 ops::less(g, ops::dim_scalar(g, size, t), x));
-    Value inside = clamp_index(g, x, size);
+    Value inside = ops::clamp_index(g, x, size);
     Value low = ops::unary(g, ExprOp::Floor, inside);
     Value fraction = ops::sub(g, inside, low);
     Value counts = ops::select(g, ops::less(g, sample, column(a.used)), one, zero);
@@ -230,7 +137,7 @@ RoiTaps roi_taps(ingot::Graph& g, const RoiAxis& a, const Dim& size,
     RoiTaps r;
     r.taps.push_back(
         {spread(low), spread(ops::select(g, outside, zero, ops::sub(g, one, fraction)))});
-    r.taps.push_back({spread(clamp_index(g, ops::add(g, low, 1.0), size)),
+    r.taps.push_back({spread(ops::clamp_index(g, ops::add(g, low, 1.0), size)),
                       spread(ops::select(g, outside, zero, fraction))});
     r.counts = spread(counts);
     return r;
@@ -255,12 +162,13 @@ Values roi_align(NodeContext& c) {
     Value image = ops::reshape(g, ops::cast(g, c.in(2), DType::I64), {c.dim(1, 0), 1, 1, 1, 1});
     Value base = ops::mul(g, image, ops::dim_scalar(g, product(sizes)));
     std::array axes = {down.taps, across.taps};
-    Value data = point_rows(g, ops::widen(g, c.in(0)), 1);
-    std::vector<Value> parts = neighbours(g, data, base, sizes, axes); // [R,rows,s,columns,s,C]
+    Value data = ops::point_rows(g, ops::widen(g, c.in(0)), 1);
+    std::vector<Value> parts =
+        ops::neighbours(g, data, base, sizes, axes); // [R,rows,s,columns,s,C]
     Value counts = ops::unsqueeze(g, ops::mul(g, down.counts, across.counts), {-1});
     Value y;
     if (mode == "avg") {
-        y = ops::reduce_sum(g, ops::mul(g, sum_of(g, parts), counts), {2, 4});
+        y = ops::reduce_sum(g, ops::mul(g, ops::sum_of(g, parts), counts), {2, 4});
         Value total = ops::maximum(g, ops::mul(g, rows.used, columns.used), 1.0);
         y = ops::div(g, y, ops::unsqueeze(g, total, {1, 2, 3}));
     } else { // the largest weighted neighbour: the operator's historical behaviour

@@ -288,3 +288,51 @@ def resize(x, axes, sizes, scales=(), mode="nearest", coordinates="half_pixel", 
             rows.append(row)
         x = np.stack(rows, axis)
     return x
+
+
+def folded(at, low, high):
+    """at, mirrored at low and high until it lies between them."""
+    while high > low and not low <= at <= high:
+        at = 2 * low - at if at < low else 2 * high - at
+    return at if high > low else low
+
+
+def sampled(x, at, padding, align):
+    """The elements [C] of x [C,sizes...] at whole positions."""
+    at = np.asarray(at, dtype=float)
+    for d, size in enumerate(x.shape[1:]):
+        if padding == "reflection":
+            at[d] = folded(at[d], *((0, size - 1) if align else (-0.5, size - 0.5)))
+        elif padding == "zeros" and not 0 <= at[d] <= size - 1:
+            return np.zeros(x.shape[0])
+        at[d] = np.clip(at[d], 0, size - 1)
+    return x[(slice(None), *at.astype(int))]
+
+
+def sample_weight(d, mode):
+    return max(0, 1 - abs(d)) if mode == "linear" else cubic(d, -0.75)
+
+
+def cubic(d, a):
+    d = abs(d)
+    if d > 2:
+        return 0
+    return a * (d**3 - 5 * d**2 + 8 * d - 4) if d > 1 else (a + 2) * d**3 - (a + 3) * d**2 + 1
+
+
+def grid_sample(x, grid, mode, padding, align):
+    sizes = x.shape[2:]
+    y = np.zeros((*x.shape[:2], *grid.shape[1:-1]))
+    for n, *place in np.ndindex(grid.shape[:-1]):
+        at = []
+        for coordinate, size in zip(grid[(n, *place)][::-1], sizes):
+            p = (coordinate + 1) / 2 * (size - 1) if align else ((coordinate + 1) * size - 1) / 2
+            if padding == "reflection" and mode == "linear":
+                p = folded(p, *((0, size - 1) if align else (-0.5, size - 0.5)))
+            at.append(np.clip(p, 0, size - 1) if padding != "zeros" and mode == "linear" else p)
+        reach = {"nearest": [0], "linear": [0, 1], "cubic": [-1, 0, 1, 2]}[mode]
+        for offsets in np.ndindex(*[len(reach)] * len(sizes)):
+            near = [np.rint(p) if mode == "nearest" else np.floor(p) + reach[o] for p, o in zip(at, offsets)]
+            weight = 1 if mode == "nearest" else np.prod([sample_weight(p - q, mode) for p, q in zip(at, near)])
+            y[(n, slice(None), *place)] += weight * sampled(x[n], near, padding, align)
+    return y

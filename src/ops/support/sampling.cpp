@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "onnx/ops/support/sampling.h"
+#include "ops/support/sampling.h"
 
 #include "base/error.h"
 
-namespace ingot::onnx {
+namespace ingot::ops {
 
 namespace {
 
@@ -16,14 +16,14 @@ Dims strides_in(const Dims& sizes) {
     return strides;
 }
 
-Value times(ingot::Graph& g, Value i64, const Dim& factor) {
-    return factor.is_const(1) ? i64 : ops::mul(g, i64, ops::dim_scalar(g, factor));
+Value times(Graph& g, Value i64, const Dim& factor) {
+    return factor.is_const(1) ? i64 : mul(g, i64, dim_scalar(g, factor));
 }
 
 } // namespace
 
-Value point_rows(ingot::Graph& g, Value x, size_t lead) {
-    const Dims d = ops::dims(g, x);
+Value point_rows(Graph& g, Value x, size_t lead) {
+    const Dims d = dims(g, x);
     std::vector<int64_t> perm;
     Dim rows = 1;
     for (size_t i = 0; i < d.size(); ++i) {
@@ -33,18 +33,18 @@ Value point_rows(ingot::Graph& g, Value x, size_t lead) {
         }
     }
     perm.push_back(static_cast<int64_t>(lead));
-    return ops::reshape(g, ops::permute(g, x, perm), {rows, d[lead]});
+    return reshape(g, permute(g, x, perm), {rows, d[lead]});
 }
 
-Value lead_base(ingot::Graph& g, const Dims& lead, const Dims& sizes, size_t rank) {
+Value lead_base(Graph& g, const Dims& lead, const Dims& sizes, size_t rank) {
     Dim all = product(lead);
-    Value base = times(g, ops::iota(g, DType::I64, {all}, 0), product(sizes));
+    Value base = times(g, iota(g, DType::I64, {all}, 0), product(sizes));
     Dims shape = lead;
     shape.resize(rank, Dim(1));
-    return ops::reshape(g, base, shape);
+    return reshape(g, base, shape);
 }
 
-std::vector<Value> neighbours(ingot::Graph& g, Value rows, Value base, const Dims& sizes,
+std::vector<Value> neighbours(Graph& g, Value rows, Value base, const Dims& sizes,
                               std::span<const Taps> axes) {
     const Dims strides = strides_in(sizes);
     std::vector<Tap> found = {{base, Value{}}};
@@ -52,40 +52,40 @@ std::vector<Value> neighbours(ingot::Graph& g, Value rows, Value base, const Dim
         std::vector<Tap> next;
         Taps here;
         for (const Tap& t : axes[axis]) {
-            here.push_back({times(g, ops::cast(g, t.index, DType::I64), strides[axis]), t.weight});
+            here.push_back({times(g, cast(g, t.index, DType::I64), strides[axis]), t.weight});
         }
         for (const Tap& f : found) {
             for (const Tap& t : here) {
                 bool both = f.weight.valid() && t.weight.valid();
                 Value weight = f.weight.valid() ? f.weight : t.weight;
-                next.push_back({ops::add(g, f.index, t.index),
-                                both ? ops::mul(g, f.weight, t.weight) : weight});
+                next.push_back(
+                    {add(g, f.index, t.index), both ? mul(g, f.weight, t.weight) : weight});
             }
         }
         found = std::move(next);
     }
     std::vector<Value> out;
     for (const Tap& f : found) {
-        Value v = ops::gather(g, rows, f.index, 0);
+        Value v = gather(g, rows, f.index, 0);
         if (f.weight.valid()) {
-            Dims w = ops::dims(g, f.weight);
+            Dims w = dims(g, f.weight);
             w.emplace_back(1);
-            v = ops::mul(g, v, ops::reshape(g, ops::cast(g, f.weight, g.type(v).dtype), w));
+            v = mul(g, v, reshape(g, cast(g, f.weight, g.type(v).dtype), w));
         }
         out.push_back(v);
     }
     return out;
 }
 
-Value sum_of(ingot::Graph& g, std::span<const Value> values) {
+Value sum_of(Graph& g, std::span<const Value> values) {
     Value sum = values[0];
     for (Value v : values.subspan(1)) {
-        sum = ops::add(g, sum, v);
+        sum = add(g, sum, v);
     }
     return sum;
 }
 
-Value channels_after(ingot::Graph& g, Value v, size_t lead) {
+Value channels_after(Graph& g, Value v, size_t lead) {
     auto rank = static_cast<size_t>(g.type(v).rank());
     std::vector<int64_t> perm;
     for (size_t i = 0; i + 1 < rank; ++i) {
@@ -97,33 +97,32 @@ Value channels_after(ingot::Graph& g, Value v, size_t lead) {
     if (perm.size() < rank) {
         perm.push_back(static_cast<int64_t>(rank - 1));
     }
-    return ops::permute(g, v, perm);
+    return permute(g, v, perm);
 }
 
-Value clamp_index(ingot::Graph& g, Value x, const Dim& size) {
+Value clamp_index(Graph& g, Value x, const Dim& size) {
     DType t = g.type(x).dtype;
-    Value zero = ops::scalar(g, t, 0);
-    Value low = ops::select(g, ops::less(g, zero, x), x, zero);
-    return ops::minimum(g, low, ops::dim_scalar(g, size - Dim(1), t));
+    Value zero = scalar(g, t, 0);
+    Value low = select(g, less(g, zero, x), x, zero);
+    return minimum(g, low, dim_scalar(g, size - Dim(1), t));
 }
 
-Taps linear_taps(ingot::Graph& g, Value coordinate, const Dim& size) {
+Taps linear_taps(Graph& g, Value coordinate, const Dim& size) {
     DType t = g.type(coordinate).dtype;
-    Value low = ops::unary(g, ExprOp::Floor, coordinate);
-    Value fraction = ops::sub(g, coordinate, low);
-    Value zero = ops::scalar(g, t, 0);
+    Value low = unary(g, ExprOp::Floor, coordinate);
+    Value fraction = sub(g, coordinate, low);
+    Value zero = scalar(g, t, 0);
     auto inside = [&](Value at, Value weight) {
         Value clamped = clamp_index(g, at, size);
-        return Tap{clamped, ops::select(g, ops::equal(g, at, clamped), weight, zero)};
+        return Tap{clamped, select(g, equal(g, at, clamped), weight, zero)};
     };
-    return {inside(low, ops::sub(g, ops::scalar(g, t, 1), fraction)),
-            inside(ops::add(g, low, 1.0), fraction)};
+    return {inside(low, sub(g, scalar(g, t, 1), fraction)), inside(add(g, low, 1.0), fraction)};
 }
 
-Value sample_linear(ingot::Graph& g, Value x, size_t lead, const Points& p) {
+Value sample_linear(Graph& g, Value x, size_t lead, const Points& p) {
     DType stored = g.type(x).dtype;
-    const Dims d = ops::dims(g, x);
-    Value rows = point_rows(g, ops::widen(g, x), lead);
+    const Dims d = dims(g, x);
+    Value rows = point_rows(g, widen(g, x), lead);
     Dims leading(d.begin(), d.begin() + static_cast<int64_t>(lead));
     auto rank = static_cast<size_t>(g.type(p.coordinates[0]).rank());
     Value base = lead_base(g, leading, p.sizes, rank);
@@ -132,7 +131,7 @@ Value sample_linear(ingot::Graph& g, Value x, size_t lead, const Points& p) {
         axes.push_back(linear_taps(g, p.coordinates[i], p.sizes[i]));
     }
     std::vector<Value> all = neighbours(g, rows, base, p.sizes, axes);
-    return ops::cast(g, channels_after(g, sum_of(g, all), lead), stored);
+    return cast(g, channels_after(g, sum_of(g, all), lead), stored);
 }
 
-} // namespace ingot::onnx
+} // namespace ingot::ops
