@@ -117,7 +117,7 @@ TEST(Sort, NanIsLargestAndZerosAreEqual) {
     FamilyOptions o;
     o.inputs = {Tensor::of<float>(DType::F32, {8},
                                   std::vector<float>{0.0F, nan, -0.0F, inf, -nan, -inf, 0.0F, 1})};
-    for (const char* tactic : {"shared", "radix"}) {
+    for (const char* tactic : {"shared", "radix", "warps"}) {
         o.tactic = tactic;
         expect_family(sort_graph("f32[8]", 0), o);
         expect_family(sort_graph("f32[8]", 0, true), o);
@@ -145,7 +145,39 @@ TEST(TopK, Forms) {
     expect_family(topk_graph("f32[3,100,4]", 1, 7), o);
 }
 
+TEST(TopK, AWarpPerRow) {
+    FamilyOptions o = with_tactic("warps");
+    bool largest = true;
+    for (const char* t : {"f32[32,8]", "f16[5,64]", "bf16[3,128]", "i32[2,100]", "u8[9,33]",
+                          "i8[4,32]", "u32[1,512]", "f8e4m3[3,300]"}) {
+        SCOPED_TRACE(t);
+        expect_family(topk_graph(t, 1, 8, largest), o);
+        largest = !largest;
+    }
+    for (int64_t k : {1, 2, 16, 31, 32}) {
+        expect_family(topk_graph("f32[7,257]", 1, k), o);
+        expect_family(topk_graph("f16[40,6]", 0, k), o);
+    }
+    expect_family(topk_graph("f32[1]", 0, 1), o);
+    for (int cc : {80, 86, 89, 90, 100, 120}) {
+        o.cc = cc;
+        expect_family(topk_graph("f32[6,64]", 1, 6), o);
+    }
+    // Equal elements keep their order.
+    FamilyOptions few = o;
+    few.low = 0;
+    few.high = 2;
+    expect_family(topk_graph("u8[6,100]", 1, 20), few);
+    expect_family(topk_graph("bool[3,70]", 1, 32, false), few);
+    o.strided = true;
+    expect_family(topk_graph("f32[3,4,100]", 1, 2), o);
+    expect_family(topk_graph("f32[3,100,4]", 1, 7), o);
+}
+
 TEST(TopK, ChoosesByCost) {
+    EXPECT_EQ(tactic_names(topk_graph("f32[32,8]", 1, 2)).front(), "warps");
+    EXPECT_EQ(tactic_names(topk_graph("f32[512,256]", 1, 8)).front(), "warps");
+    EXPECT_EQ(tactic_names(topk_graph("f32[65536,128]", 1, 32)).front(), "shared");
     EXPECT_EQ(tactic_names(topk_graph("f32[4194304]", 0, 100)).front(), "select");
     EXPECT_EQ(tactic_names(topk_graph("f32[4194304]", 0, 1000)).front(), "select");
     EXPECT_EQ(tactic_names(topk_graph("f32[8,1000]", 1, 5)).front(), "registers");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops sort and topk. Short rows are sorted in shared memory; long rows by radix passes over keys
+// Ops sort and topk. Short rows are sorted in shared memory, and a warp finds the first few of one;
+// long rows by radix passes over keys
 // and indices; the first few of long rows by rounds that keep k of each part, or by finding the
 // k-th key first.
 #include "kernels/scan_sort/sort.h"
@@ -46,6 +47,11 @@ struct BySelect : NoParameters {
 struct InRegisters : NoParameters {
     static constexpr std::string_view pattern = "registers";
 };
+struct ByWarps : NoParameters {
+    static constexpr std::string_view pattern = "warps";
+};
+constexpr int64_t most_in_warp = 512; // elements of a row, in the registers of a warp
+constexpr int64_t most_rounds = 32;   // of a warp, one a result
 constexpr int64_t select_bins = 2048; // BINS and TILE of select.cuh
 constexpr int64_t select_tile = 2048;
 
@@ -150,6 +156,32 @@ Emitted emit_registers(const Problem& p, const Sorting& s) {
     Emitted out;
     out.launches.push_back(std::move(l));
     return out;
+}
+
+Emitted emit_warps(const Problem& p, const Sorting& s) {
+    constexpr int64_t warps = 4;
+    Launch l;
+    Defines d;
+    d.add("MASK", s.key.mask()).add("T", c_type(s.x.dtype));
+    d.add("DESCENDING", s.descending ? 1 : 0).add("E", power_above(div_up(s.n, 32), 1));
+    d.add("WARPS", warps).add("KR", s.kept.axes);
+    l.program = {{"types", "math", "loops", "keys"}, d.text(), "first_rows", {}};
+    l.entry = "first_rows";
+    l.block = static_cast<int>(32 * warps);
+    l.grid = {div_up(s.rows(), warps), 1, 1};
+    l.args.pointer(s.x).pointer(p.out[0]).pointer(p.out[1]).value(s.kept.arg).i64(s.n);
+    l.args.i64(step(s.x, s)).i64(step(p.out[0], s)).i64(step(p.out[1], s)).i32(s.k);
+    Emitted out;
+    out.launches.push_back(std::move(l));
+    return out;
+}
+
+/// A round takes about 0.15 us, and longer where lanes have more elements; an SM interleaves 16
+/// warps.
+double warps_us(const Problem& p, const Sorting& s, double bytes_us) {
+    double round = 0.15 + 0.01 * static_cast<double>(div_up(s.n, 32));
+    double turns = std::max(1.0, static_cast<double>(s.rows()) / (16.0 * p.arch.sms));
+    return 2 + static_cast<double>(s.k) * round * turns + bytes_us;
 }
 
 Emitted emit_rounds(const Problem& p, const Sorting& s) {
@@ -351,6 +383,9 @@ std::vector<Tactic> sort_tactics(const Problem& p) {
     };
     double sizes = static_cast<double>(s.rows()) * static_cast<double>(s.n) *
                    static_cast<double>(bytes_of(s.x.dtype)) / (p.arch.dram_gbs * 1000);
+    if (s.key.bits <= 32 && s.n <= most_in_warp && s.k <= most_rounds) {
+        list.push_back(make_tactic(ByWarps{}, warps_us(p, s, sizes)));
+    }
     if (s.n <= s.most()) {
         by_passes(InShared{}, 5);
         if (s.key.bits <= 32 && s.n > 128) {
@@ -379,6 +414,7 @@ Emitted emit_sort(const Problem& p, const Tactic& t) {
     }
     return t.is<ByRadix>()       ? emit_radix(p, s)
            : t.is<InRegisters>() ? emit_registers(p, s)
+           : t.is<ByWarps>()     ? emit_warps(p, s)
            : t.is<BySelect>()    ? emit_select(p, s)
                                  : emit_rounds(p, s);
 }
