@@ -158,10 +158,61 @@ TEST(GridSample, MapsBehindIt) {
     }
 }
 
-/// The attention of one level: one launch, but for the weighted sum.
+/// Samples of images of several sizes, times weights, summed over the points: `stacked` as
+/// deformable attention is often written, with an axis for the images.
+Graph attention(DType t, DType weights, const std::vector<Shape>& sizes, int64_t channels,
+                int64_t points, ops::GridSample a = {}, bool rounded = true) {
+    Graph g;
+    std::vector<Value> samples;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+        Dims x = {2, channels};
+        x.insert(x.end(), sizes[i].begin(), sizes[i].end());
+        Value image = g.add_input(str("x", i), {t, x});
+        int64_t own = points + static_cast<int64_t>(i % 2);
+        Value grid = g.add_input(str("grid", i),
+                                 {DType::F32, {2, 7, own, static_cast<int64_t>(sizes[i].size())}});
+        samples.push_back(ops::grid_sample(g, a, image, grid));
+    }
+    Value all = samples.size() > 1 ? ops::concat(g, samples, 3) : samples[0];
+    Value w = g.add_input("w", {weights, {2, 1, 7, ops::dims(g, all).back()}});
+    Expr e;
+    e.op(ExprOp::Mul, e.in(0, t), e.in(1, weights));
+    Value operands[] = {all, w};
+    Value y = ops::reduce_sum(g, ops::map(g, e, DType::F32, operands), {3});
+    g.add_output("y", rounded ? ops::cast(g, y, t) : y);
+    return g;
+}
+
+TEST(GridSample, WeightedSums) {
+    FamilyOptions o = near();
+    o.family = "grid_sample";
+    std::vector<Shape> sizes = {{5, 6}, {3, 3}, {1, 2}};
+    for (DType t : {DType::F32, DType::F16, DType::BF16}) {
+        SCOPED_TRACE(str(t));
+        for (bool last : {false, true}) {
+            FamilyOptions way = o;
+            if (last) {
+                way.orders = {channels_last, {0, 1, 2, 3}, channels_last, {0, 1, 2, 3},
+                              channels_last, {0, 1, 2, 3}, {0, 1, 2, 3}};
+            }
+            sweep(attention(t, DType::F32, sizes, 16, 4), way);
+            way.strided = true;
+            expect_family(attention(t, t, sizes, 12, 3, {}, false), way);
+        }
+    }
+    for (const char* mode : {"nearest", "cubic"}) {
+        expect_family(attention(DType::F16, DType::F16, {{4, 5}}, 8, 9, {mode, "border"}), o);
+    }
+    expect_family(attention(DType::F32, DType::F32, {{4, 5}, {2, 2}}, 3, 21), o);
+}
+
+/// One launch, with the weighted sum behind it.
 TEST(GridSample, LoweringTakesIt) {
     Graph g = sample_graph("f16[4,32,6,6]", "f32[4,10,4,2]");
     BackendRun run = expect_backend(g, {.tolerance = 2e-3});
+    EXPECT_EQ(run.kernels, std::vector<std::string>{"grid_sample"});
+    run = expect_backend(attention(DType::F16, DType::F16, {{5, 6}, {3, 3}}, 32, 4),
+                         {.tolerance = 2e-3});
     EXPECT_EQ(run.kernels, std::vector<std::string>{"grid_sample"});
 }
 
