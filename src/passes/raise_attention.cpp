@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // raise_attention: softmax(q . k, scaled, capped and masked) . v, for all layouts of q, k and v,
-// with the scale on either operand or on the scores, one for each head too, and keys shared by
-// groups of heads.
-#include "passes/attention_scores.h"
+// with the weights before the values or behind them, the scale on either operand or on the scores,
+// one for each head too, and keys shared by groups of heads.
+#include "passes/attention_operands.h"
 #include "passes/passes.h"
 
 #include <algorithm>
@@ -13,170 +13,10 @@ namespace ingot::passes {
 namespace {
 
 using ops::Attention;
-using Axes = std::vector<int64_t>;
-
-// An operand of a contraction: a value, and its axes as [batch..., rows, columns]; as [rows,
-// columns] where all heads share it, and without the first batch axis where that has one element.
-struct Operand {
-    Value value;
-    Axes axes;
-    double scale = 1;
-};
-
-// The contraction with `batch` batch axes, one contracted and one free axis on each side.
-struct Contraction {
-    Operand a;
-    Operand b;
-    size_t batch = 0;
-};
-
-int64_t free_axis(int64_t rank, const Axes& batch, const Axes& contract) {
-    std::vector<bool> used(static_cast<size_t>(rank), false);
-    for (const Axes* axes : {&batch, &contract}) {
-        for (int64_t i : *axes) {
-            used[static_cast<size_t>(i)] = true;
-        }
-    }
-    for (int64_t i = 0; i < rank; ++i) {
-        if (!used[static_cast<size_t>(i)]) {
-            return i;
-        }
-    }
-    return -1;
-}
-
-// One image's heads by one matrix for all of them: [1, heads, rows, columns] by [rows, columns].
-std::optional<Contraction> shared_contraction(const Graph& g, const Node& n) {
-    const Dot& d = n.as<Dot>();
-    const Type& a = g.type(n.inputs[0]);
-    bool fits = d.a_batch.empty() && a.rank() == 4 && a.dims[0].is_const(1) &&
-                d.a_contract == Axes{3} && g.type(n.inputs[1]).rank() == 2;
-    if (!fits) {
-        return std::nullopt;
-    }
-    int64_t contracted = d.b_contract[0];
-    return Contraction{{n.inputs[0], {0, 1, 2, 3}}, {n.inputs[1], {1 - contracted, contracted}}, 2};
-}
-
-// Rows of both are the free axes; columns the contracted ones. (For the second contraction the
-// caller swaps rows and columns of b.)
-std::optional<Contraction> contraction(const Graph& g, const Node& n) {
-    const Dot& d = n.as<Dot>();
-    if (std::optional<Contraction> shared = shared_contraction(g, n)) {
-        return shared;
-    }
-    size_t batch = d.a_batch.size();
-    auto rank = static_cast<int64_t>(batch) + 2;
-    if (d.a_contract.size() != 1 || g.type(n.inputs[0]).rank() != rank ||
-        g.type(n.inputs[1]).rank() != rank) {
-        return std::nullopt;
-    }
-    Contraction c{{n.inputs[0], d.a_batch}, {n.inputs[1], d.b_batch}, batch};
-    c.a.axes.push_back(free_axis(rank, d.a_batch, d.a_contract));
-    c.a.axes.push_back(d.a_contract[0]);
-    c.b.axes.push_back(free_axis(rank, d.b_batch, d.b_contract));
-    c.b.axes.push_back(d.b_contract[0]);
-    return c;
-}
-
-// x without a scalar factor, and the factor.
-std::optional<std::pair<double, Value>> factor_of(const View& v, Value x) {
-    View::Scaled s = v.scaled(v.term(x));
-    auto value = v.value(s.term);
-    bool same_shape = value && *value != x && v.graph().type(*value) == v.graph().type(x);
-    return same_shape && std::isfinite(s.scale) ? std::optional(std::pair(s.scale, *value))
-                                                : std::nullopt;
-}
-
-// Removes a scalar factor from an operand, also before reshapes.
-bool peel_factor(Graph& g, const View& v, Operand& o) {
-    Value x = o.value;
-    auto factor = factor_of(v, x);
-    for (const Node* p = g.producer(x); !factor && p != nullptr && p->is(reshape_def);
-         p = g.producer(x)) {
-        x = p->inputs[0];
-        factor = factor_of(v, x);
-    }
-    if (!factor) {
-        return false;
-    }
-    const Dims d = g.type(o.value).dims;
-    o.value = ops::reshape(g, factor->second, d);
-    o.scale *= factor->first;
-    return true;
-}
-
-// Peels scalar factors and permutations off an operand.
-void peel(Graph& g, const View& v, Operand& o) {
-    for (;;) {
-        if (peel_factor(g, v, o)) {
-            continue;
-        }
-        const Node* p = g.producer(o.value);
-        if (p == nullptr || !p->is(permute_def)) {
-            return;
-        }
-        for (int64_t& axis : o.axes) {
-            axis = p->as<Permute>().perm[static_cast<size_t>(axis)];
-        }
-        o.value = p->inputs[0];
-    }
-}
-
-// Where heads (axis `head`) repeat groups: the operand before the repetition, with an axis of 1
-// after it.
-std::optional<Value> before_repetition(const Graph& g, const Operand& o, size_t head) {
-    const Node* merge = g.producer(o.value);
-    const Node* repeat =
-        merge != nullptr && merge->is(reshape_def) ? g.producer(merge->inputs[0]) : nullptr;
-    if (repeat == nullptr || !repeat->is(broadcast_def)) {
-        return std::nullopt;
-    }
-    Dims split = g.type(merge->inputs[0]).dims;
-    Dims source = g.type(repeat->inputs[0]).dims;
-    const Dims& merged = g.type(o.value).dims;
-    if (split.size() != merged.size() + 1 || source.size() != split.size() ||
-        !(split[head] * split[head + 1] == merged[head]) || !source[head + 1].is_const(1)) {
-        return std::nullopt;
-    }
-    source[head + 1] = split[head + 1];
-    if (!(source == split)) {
-        return std::nullopt;
-    }
-    for (size_t i = 0; i < merged.size(); ++i) {
-        if (i != head && !(merged[i] == split[i < head ? i : i + 1])) {
-            return std::nullopt;
-        }
-    }
-    return repeat->inputs[0];
-}
 
 Value without_axis(Graph& g, Value v, size_t axis) {
     Dims d = g.type(v).dims;
     d.erase(d.begin() + static_cast<int64_t>(axis));
-    return ops::reshape(g, v, d);
-}
-
-// Dims of [batch..., rows, columns] as [B, H, rows, columns]: all batch axes but the last are B.
-Dims four_dims(const Dims& d, size_t batch) {
-    Dims out = d;
-    if (batch <= 2) {
-        out.insert(out.begin() + static_cast<int64_t>(batch), 2 - batch, Dim(1));
-        return out;
-    }
-    for (size_t i = 1; i + 1 < batch; ++i) {
-        out[0] = out[0] * d[i];
-    }
-    out.erase(out.begin() + 1, out.begin() + static_cast<int64_t>(batch) - 1);
-    return out;
-}
-
-// The operand as [B, H, rows, columns].
-Value in_order(Graph& g, const Operand& o, size_t batch) {
-    Value v = ops::permute(g, o.value, o.axes);
-    Dims d = g.type(v).dims;
-    d.insert(d.begin(), batch + 2 - o.axes.size(), Dim(1));
-    d = four_dims(d, batch);
     return ops::reshape(g, v, d);
 }
 
@@ -322,9 +162,62 @@ const Node* softmax_behind(const Site& s, const View& v, Value p) {
                                                                                         : nullptr;
 }
 
+// The second product: weights are the softmax of scores [batch..., queries, keys].
+struct WeightedValues {
+    const Node* softmax = nullptr;
+    Operand values; // [batch..., keys, elements]
+    size_t batch = 0;
+    Axes result; // the permutation of [batch..., queries, elements] that gives the product's result
+};
+
+// The weights as the first or the second operand of the product, and the values as the other.
+std::optional<WeightedValues> weighted_by(const Site& s, const View& v, const Contraction& c,
+                                          bool second) {
+    Operand weights = second ? c.b : c.a;
+    WeightedValues w{nullptr, second ? c.a : c.b, c.batch, {}};
+    peel_permutation(v.graph(), weights);
+    const Value weighed = s.in(second ? 1 : 0);
+    if (weights.value != weighed && s.uses(weighed) > 1) {
+        return std::nullopt;
+    }
+    w.softmax = softmax_behind(s, v, weights.value);
+    const auto rows = static_cast<int64_t>(c.batch);
+    if (w.softmax == nullptr || weights.axes.size() != c.batch + 2 ||
+        weights.axes[c.batch] != rows) {
+        return std::nullopt; // queries are the last axis but one of the scores
+    }
+    // Batch axes in the order of the scores.
+    const Axes values = w.values.axes;
+    bool shared = values.size() != weights.axes.size();
+    for (size_t i = 0; i < c.batch; ++i) {
+        auto to = static_cast<size_t>(weights.axes[i]);
+        if (shared && to != i) {
+            return std::nullopt;
+        }
+        if (!shared) {
+            w.values.axes[to] = values[i];
+        }
+        w.result.push_back(weights.axes[i]);
+    }
+    std::swap(w.values.axes[values.size() - 1], w.values.axes[values.size() - 2]);
+    w.result.push_back(second ? rows + 1 : rows);
+    w.result.push_back(second ? rows : rows + 1);
+    return w;
+}
+
+std::optional<WeightedValues> weighted_values(const Site& s, const View& v) {
+    auto c = contraction(v.graph(), s.node());
+    if (!c) {
+        return std::nullopt;
+    }
+    auto w = weighted_by(s, v, *c, false);
+    return w ? w : weighted_by(s, v, *c, true);
+}
+
 struct Match {
     Contraction qk;
     Operand values;
+    Axes result;
     Scores scores;
     Dims score_dims;
     DType score_dtype = DType::F32;
@@ -333,24 +226,15 @@ struct Match {
 std::optional<Match> match(const Site& s) {
     const Graph& g = s.g_const();
     View v(g);
-    auto pv = contraction(g, s.node());
+    auto pv = weighted_values(s, v);
     if (!pv) {
         return std::nullopt;
     }
-    for (size_t i = 0; i < pv->a.axes.size(); ++i) {
-        if (pv->a.axes[i] != static_cast<int64_t>(i)) {
-            return std::nullopt; // weights are [batch..., queries, keys]
-        }
-    }
-    const Node* softmax = softmax_behind(s, v, s.in(0));
-    if (softmax == nullptr) {
-        return std::nullopt;
-    }
     Match m;
-    const Type& type = g.type(softmax->inputs[0]);
+    const Type& type = g.type(pv->softmax->inputs[0]);
     m.score_dims = type.dims;
     m.score_dtype = type.dtype;
-    auto found = scores(v, v.term(softmax->inputs[0]), type.dtype);
+    auto found = scores(v, v.term(pv->softmax->inputs[0]), type.dtype);
     if (!found || s.uses(found->product) > 1) {
         return std::nullopt;
     }
@@ -365,9 +249,18 @@ std::optional<Match> match(const Site& s) {
     }
     m.scores = *found;
     m.qk = *qk;
-    m.values = pv->b;
-    std::swap(m.values.axes[m.values.axes.size() - 1], m.values.axes[m.values.axes.size() - 2]);
+    m.values = pv->values;
+    m.result = pv->result;
     return m;
+}
+
+// The result of attention, [B, H, queries, elements], as that of the second product.
+Value as_product(Graph& g, Value y, const Axes& result, const Type& out) {
+    Dims d = out.dims;
+    for (size_t i = 0; i < result.size(); ++i) {
+        d[static_cast<size_t>(result[i])] = out.dims[i];
+    }
+    return ops::cast(g, ops::permute(g, ops::reshape(g, y, d), result), out.dtype);
 }
 
 // Replaces keys and values by those before the repetition per head of a group, if both were
@@ -441,8 +334,7 @@ std::optional<Values> raise(Site& s) {
     }
     Attention a{m->scores.scale, m->scores.softcap, m->scores.causal.has_value(),
                 m->scores.causal ? m->scores.causal->offset : Dim(0)};
-    Value y = ops::reshape(g, ops::attention(g, a, q, k, x, *mask), out.dims);
-    return Values{ops::cast(g, y, out.dtype)};
+    return Values{as_product(g, ops::attention(g, a, q, k, x, *mask), m->result, out)};
 }
 
 } // namespace
