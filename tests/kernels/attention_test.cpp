@@ -401,17 +401,5 @@ TEST(Attention, PartsOfOneBuffer) {
     }
 }
 
-/// Matrix instructions take keys and values of one size: others are products and a softmax, unless
-/// few queries would not fill them.
-TEST(Attention, KeysAndValuesOfTwoSizes) {
-    auto kernels_of = [](int64_t queries) {
-        return expect_backend(graph_of(DType::F16, {1, 2, 2, queries, 80, 16, 64}),
-                              {.tolerance = 6e-3})
-            .kernels;
-    };
-    EXPECT_FALSE(ran(kernels_of(64), "attention"));
-    EXPECT_TRUE(ran(kernels_of(2), "attention"));
-}
-
 } // namespace
 } // namespace ingot::test

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Family attention. Tactics: "att_wgmma" (9.0; f16 and bf16, head sizes up to 160), "att_mma" (f16
-// and bf16, up to 256) and "att_tf32" (f32, up to 160), all for q, k and v with contiguous heads in
-// rows of whole 16 bytes (without wgmma also of 8 and 4 bytes), which packed QKV buffers have; and
-// "simt" for all problems. Query heads that
-// share keys are rows of one tile. With few tiles, blocks split the keys; then a cluster exchanges
-// its sums, or a second kernel merges them, in order.
-// A map behind it that rounds to bytes is part of the kernel that stores results.
+// Family attention. Tactics: "att_wgmma" (9.0; f16 and bf16; f32 up to 64),
+// "att_mma" (f16 and bf16) and "att_tf32" (f32, up to 160), head sizes up to 256, all for q, k and
+// v with contiguous heads in rows of whole 16 bytes (without wgmma also of 8 and 4 bytes), which
+// packed QKV buffers have, and values of another size than keys; and "simt" for all problems. Query
+// heads that share keys are rows of one tile. With few tiles, blocks split the keys; then a cluster
+// exchanges its sums, or a second kernel merges them, in order. A map behind it that rounds to
+// bytes is part of the kernel that stores results.
 #include "base/error.h"
 #include "kernels/attention/byte_results.h"
 
@@ -186,6 +186,15 @@ Emitted emit(const Problem& p, const Tactic& t) {
     return out;
 }
 
+/// Whether matrix instructions may take keys and values of two widths; F64 has none to gain.
+bool on_matrix_instructions(const Type& q, const Dim& values) {
+    std::optional<int64_t> depth = q.dims[3].as_const(), width = values.as_const();
+    int64_t most = q.dtype == DType::F32 ? 160 : is_half(q.dtype) ? 256 : 0;
+    bool fits = depth && width && *depth % 2 == 0 && *width % 2 == 0 && *depth > 0 && *width > 0 &&
+                std::max(*depth, *width) <= most;
+    return fits || q.dtype == DType::F64;
+}
+
 std::optional<std::string> refuse(const Group& group) {
     const Node& n = group.first();
     if (group.nodes.size() > 1) {
@@ -199,15 +208,15 @@ std::optional<std::string> refuse(const Group& group) {
     if (depth && *depth > most_depth && group.graph.type(n.inputs[0]).dtype != DType::F64) {
         return str("heads of ", *depth, " elements, more than ", most_depth);
     }
-    // Matrix instructions take keys and values of one size. Measured: 44 us for 4 heads of 256
-    // queries and keys of 16 and values of 128 elements, by plain loops.
+    // Measured: 44 us for 4 heads of 256 queries and keys of 16 and values of 128 elements, by
+    // plain loops.
     constexpr int64_t most_scores = 4096;
-    const Dims& q = group.graph.type(n.inputs[0]).dims;
+    const Type& q = group.graph.type(n.inputs[0]);
     const Dims& v = group.graph.type(n.inputs[2]).dims;
-    int64_t scores = q[2].as_const().value_or(most_scores) * v[2].as_const().value_or(most_scores);
-    if (!(q[3] == v[3]) && scores >= most_scores &&
-        group.graph.type(n.inputs[0]).dtype != DType::F64) {
-        return "keys and values of two sizes, for many queries";
+    int64_t scores =
+        q.dims[2].as_const().value_or(most_scores) * v[2].as_const().value_or(most_scores);
+    if (!(q.dims[3] == v[3]) && scores >= most_scores && !on_matrix_instructions(q, v[3])) {
+        return str("keys of ", q.dims[3], " and values of ", v[3], " elements, for many queries");
     }
     for (size_t i = 0; i < n.inputs.size(); ++i) {
         DType t = group.graph.type(n.inputs[i]).dtype;

@@ -30,7 +30,7 @@ DEVICE void load_tiles(const TensorMap* map_k, const TensorMap* map_v, const M* 
         sync_warp();
 #endif
         if (lane == 0)
-            load_tile(pipeline + p.slot * slot_bytes, values ? map_v : map_k, key, t, full);
+            load_tile(pipeline + p.slot * slot_bytes, values ? map_v : map_k, values, key, t, full);
         p.next();
     }
 }
@@ -46,7 +46,7 @@ DEVICE void add_values(float* o, const u32 (*p)[4], u32 values) {
     u64 y = rows_desc(values);
 #pragma unroll
     for (int j = 0; j < N / 16; j++)
-        wgmma_ra<D, 1>(o, p[j], y + j * 2048 / 16, 1);
+        wgmma_ra<W, 1>(o, p[j], y + j * 2048 / 16, 1);
 }
 template <int N>
 DEVICE void pack_weights(u32 (*p)[4], const float* s) {
@@ -70,7 +70,7 @@ DEVICE void store_rows(RESULT* O, u8* staged, float* o, const Softmax& softmax, 
     }
     sync_some(1 + wg, 128);
 #pragma unroll
-    for (int j = 0; j < D / 16; j++) {
+    for (int j = 0; j < W / 16; j++) {
         const float* x = o + 8 * j;
         stmatrix4(to + q_chunk(w * 16 + (lane & 15), 2 * j + (lane >> 4)),
                   PACK(x[0] * r[0], x[1] * r[0]), PACK(x[2] * r[1], x[3] * r[1]),
@@ -79,8 +79,8 @@ DEVICE void store_rows(RESULT* O, u8* staged, float* o, const Softmax& softmax, 
     sync_warp();
     O += tile.z * a.o[0] + (i64)tile.g * a.share * a.o[1];
 #pragma unroll 1
-    for (int i = lane; i < 16 * (DH / 8); i += 32) {
-        int c = i % (DH / 8), local = w * 16 + i / (DH / 8), row = tile.m0 + wg * 64 + local;
+    for (int i = lane; i < 16 * (DV / 8); i += 32) {
+        int c = i % (DV / 8), local = w * 16 + i / (DV / 8), row = tile.m0 + wg * 64 + local;
         if (row >= a.share * a.queries)
             break;
         int head = head_of(a, row);

@@ -9,7 +9,7 @@ namespace ingot::kernels::attention {
 
 namespace {
 
-int64_t most_depth(const Heads& s) {
+int64_t most_width(const Heads& s) {
     return s.dtype == DType::F32 ? 160 : 256;
 }
 
@@ -17,8 +17,8 @@ int64_t most_depth(const Heads& s) {
 int copied_bytes(const Heads& s) {
     for (int bytes : {16, 8, 4}) {
         int64_t unit = int64_t{8} * bytes / bit_width(s.dtype);
-        if (s.arg.depth % unit == 0 && by_vectors(s.q.view, unit) && by_vectors(s.k.view, unit) &&
-            by_vectors(s.v.view, unit)) {
+        if (s.arg.depth % unit == 0 && s.arg.values % unit == 0 && by_vectors(s.q.view, unit) &&
+            by_vectors(s.k.view, unit) && by_vectors(s.v.view, unit)) {
             return bytes;
         }
     }
@@ -34,24 +34,25 @@ double copy_factor(const Heads& s) {
 bool runs(const Problem& p, const Heads& s) {
     bool type =
         s.dtype == DType::F16 || s.dtype == DType::BF16 || (s.dtype == DType::F32 && p.tf32);
-    return type && s.arg.depth == s.arg.values && s.arg.depth % 2 == 0 && s.arg.depth > 0 &&
-           s.arg.depth <= most_depth(s) && copied_bytes(s) > 0 && by_vectors(s.out.view, 2);
+    return type && s.arg.depth % 2 == 0 && s.arg.depth > 0 && s.arg.values % 2 == 0 &&
+           s.arg.values > 0 && s.width() <= most_width(s) && copied_bytes(s) > 0 &&
+           by_vectors(s.out.view, 2);
 }
 
 int64_t stage_keys(const Heads& s) {
     if (s.dtype == DType::F32) {
-        return s.arg.depth > 128 ? 16 : s.arg.depth > 32 ? 32 : 64;
+        return s.width() > 128 ? 16 : s.width() > 32 ? 32 : 64;
     }
-    return s.arg.depth > 128 ? 32 : 64;
+    return s.width() > 128 ? 32 : 64;
 }
 
 /// Keys that a step unrolls: few enough for text size and registers.
 int64_t unrolled_keys(const Heads& s, int64_t mi) {
     bool wide = s.dtype == DType::F32;
-    int64_t width = mi * s.arg.depth * (wide ? 2 : 1);
+    int64_t width = mi * s.width() * (wide ? 2 : 1);
     int64_t keys = width <= 64 && mi == 1 ? 64 : width <= 128 ? 32 : 16;
     if (s.heavy()) {
-        keys = std::min<int64_t>(keys, wide || s.arg.depth > 128 ? 16 : 32);
+        keys = std::min<int64_t>(keys, wide || s.width() > 128 ? 16 : 32);
     }
     if (wide) {
         keys = std::min<int64_t>(keys, mi == 1 ? 32 : 16);
@@ -61,8 +62,8 @@ int64_t unrolled_keys(const Heads& s, int64_t mi) {
 
 int64_t shared_bytes(const Heads& s, int64_t rows, int64_t keys) {
     int64_t step = s.dtype == DType::F32 ? 8 : 16;
-    int64_t depth = div_up(s.arg.depth, step) * step;
-    int64_t row = s.dtype == DType::F32 ? depth * 4 + 16 : depth * 2;
+    int64_t width = div_up(s.width(), step) * step;
+    int64_t row = s.dtype == DType::F32 ? width * 4 + 16 : width * 2;
     int64_t bias = s.has_mask && s.mask_of_keys ? 8 * keys : 0;
     return (rows + 4 * keys) * row + bias;
 }
@@ -115,9 +116,9 @@ struct Across {
 /// blocks of the cluster.
 int64_t across_bytes(const Heads& s, const Across& a) {
     int64_t block =
-        std::max(shared_bytes(s, 16, a.stage()), int64_t{a.warps} * 16 * (s.arg.depth + 2) * 4);
+        std::max(shared_bytes(s, 16, a.stage()), int64_t{a.warps} * 16 * (s.arg.values + 2) * 4);
     int64_t vectors =
-        int64_t{16} * s.arg.depth / 4; // of any number of rows: the text does not tell it
+        int64_t{16} * s.arg.values / 4; // of any number of rows: the text does not tell it
     return block + (a.cluster > 1 ? a.cluster * div_up(vectors, a.cluster) * 32 : 0);
 }
 
@@ -143,7 +144,7 @@ Tactic tactic(const Problem& p, const Heads& s, int mi, int warps) {
     int64_t splits = tile_splits(p, s, bm);
     double waves = static_cast<double>(div_up(s.blocks(bm) * splits, int64_t{2} * p.arch.sms));
     double flop =
-        4.0 * static_cast<double>(bm) * s.arg.keys / static_cast<double>(splits) * s.arg.depth * 2;
+        4.0 * static_cast<double>(bm * s.arg.keys * s.pair()) / static_cast<double>(splits);
     double rate = p.arch.mma_per_clock * p.arch.clock_ghz * 1000 * (mi == 2 ? 0.33 : 0.27) *
                   (wide ? 0.45 : 1);
     constexpr double begin_us = 1.8; // for a tile: rows of q, the first keys
@@ -160,7 +161,7 @@ double across_us(const Problem& p, const Heads& s, const Across& a) {
     auto waves = static_cast<double>(div_up(s.blocks(16) * a.cluster * splits, p.arch.sms));
     auto keys = static_cast<double>(div_up(s.arg.keys, splits * a.cluster));
     constexpr double bytes_per_us = 80e3;
-    double bytes = keys * 2 * static_cast<double>(s.arg.depth * bit_width(s.dtype)) / 8;
+    double bytes = keys * static_cast<double>(s.pair() * bit_width(s.dtype)) / 8;
     double stages = std::ceil(keys / a.stage());
     double stage_us = 0.1 + 0.00625 * a.keys;
     double us = 3.5 + waves * (bytes / bytes_per_us + stage_us * stages) + (splits > 1 ? 2.5 : 0) +
@@ -245,10 +246,11 @@ Launch mma_launch(const Heads& s, const Tiling& t) {
     bool wide = s.dtype == DType::F32;
     int mi = t.mi;
     int cluster = t.across ? t.across->cluster : 1;
-    bool keep = wide ? mi == 1 && s.arg.depth <= 64 : s.arg.depth <= 128;
+    bool keep = wide ? mi == 1 && s.width() <= 64 : s.width() <= 128;
     Launch l;
     Defines d;
     d.add("TF32", wide ? 1 : 0).add("E", wide ? "float" : "u16").add("DH", s.arg.depth);
+    d.add("DV", s.arg.values);
     d.add("COPIED", copied_bytes(s)).add("MI", mi).add("NW", t.warps).add("BN", t.stage);
     d.add("SN", t.across ? t.across->keys : unrolled_keys(s, mi));
     d.add("QREG", keep ? 1 : 0).add("ACROSS", t.across ? 1 : 0).add("CLUSTER", cluster);
@@ -282,12 +284,12 @@ void add_mma_tactics(std::vector<Tactic>& list, const Problem& p, const Heads& s
             shared_bytes(s, int64_t{16} * mi * warps, stage_keys(s)) <= p.arch.shared_per_block;
         // Copies of 8 bytes, columns that are padded, and results of bytes make the text longer.
         bool short_text =
-            !s.heavy() && s.byte_map == nullptr && s.arg.depth <= (copied_bytes(s) == 16 ? 64 : 48);
+            !s.heavy() && s.byte_map == nullptr && s.width() <= (copied_bytes(s) == 16 ? 64 : 48);
         if (fits && (mi == 1 || short_text)) {
             list.push_back(tactic(p, s, mi, warps));
         }
     }
-    bool by_fours = s.arg.depth % 4 == 0; // as the parts of keys are merged
+    bool by_fours = s.arg.values % 4 == 0; // as the parts of keys are merged
     if (s.rows <= 16 && s.arg.keys > across_keys(s) && by_fours && !p.batch_invariant) {
         add_across(list, p, s);
     }

@@ -1,41 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 // softmax(q k^T * scale + mask) v for f16, bf16 and f32 (as TF32) with online softmax in f32:
 // mma.sync and cp.async. Results are E, or with BYTES rounded to bytes. Every block reads its rows
-// of q once, and all keys and values visible to them. E stored elements; DH head size, even, with
-// ACROSS a multiple of 4, padded to D in shared memory only; COPIED bytes of a row, 16, 8 or 4, are
-// aligned; MI * 16 rows a warp, NW warps, BN keys a stage, SN of them a step; QREG: q stays in
-// registers; SPLIT: sums go to scratch. ACROSS: the warps share the rows, and each has its own keys
-// of a stage, NW * SN in all. CLUSTER > 1: the blocks of a cluster share fewer than 16 rows and
-// split the keys; each block receives the others' sums for its share of the results, and adds them
-// in order.
+// of q once, and all keys and values visible to them. E stored elements; DH elements of a key and
+// DV of a value, even, with ACROSS DV a multiple of 4, padded to D and W in shared memory only;
+// COPIED bytes of a row, 16, 8 or 4, are aligned; MI * 16 rows a warp, NW warps, BN keys a stage,
+// SN of them a step; QREG: q stays in registers; SPLIT: sums go to scratch. ACROSS: the warps share
+// the rows, and each has its own keys of a stage, NW * SN in all. CLUSTER > 1: the blocks of a
+// cluster share fewer than 16 rows and split the keys; each block receives the others' sums for its
+// share of the results, and adds them in order.
 #define STEP (TF32 ? 8 : 16) // of the depth, by one instruction
-#define D ((DH + STEP - 1) / STEP * STEP)
+#define PADDED(n) (((n) + STEP - 1) / STEP * STEP)
+#define D PADDED(DH)
+#define W PADDED(DV)
 #define BM (16 * MI * (ACROSS ? 1 : NW))
 #define NT (32 * NW)
-constexpr int pitch = TF32 ? D * 4 + 16 : D * 2; // bytes of a row in shared memory
-constexpr int per_chunk = 16 / sizeof(E), chunks = D / per_chunk;
+constexpr int widest = D > W ? D : W;
+constexpr int pitch = TF32 ? widest * 4 + 16 : widest * 2; // bytes of a row in shared memory
+constexpr int per_chunk = 16 / sizeof(E);
 /// Chunk c of row r, placed so that ldmatrix has no bank conflicts: f32 by the pitch, else
 /// swizzled.
 DEVICE u32 chunk_at(int r, int c) {
-    int x = TF32 ? 0 : D % 64 == 0 ? r & 7 : D % 32 == 0 ? (r >> 1) & 3 : (r >> 2) & 1;
+    int x = TF32 ? 0 : widest % 64 == 0 ? r & 7 : widest % 32 == 0 ? (r >> 1) & 3 : (r >> 2) & 1;
     return (u32)(r * pitch + ((c ^ x) << 4));
 }
 /// chunk_at(r, c + 2 * d) from chunk_at(r, c) with c < 2.
 DEVICE u32 along(u32 at, int d) {
-    if (TF32 || D % 32 != 0)
+    if (TF32 || widest % 32 != 0)
         return at + d * 32;
-    return D % 64 == 0 ? (at ^ (d & 3) * 32) + (d >> 2) * 128 : (at ^ (d & 1) * 32) + (d >> 1) * 64;
+    return widest % 64 == 0 ? (at ^ (d & 3) * 32) + (d >> 2) * 128
+                            : (at ^ (d & 1) * 32) + (d >> 1) * 64;
 }
 /// The rows of a stage that some step uses.
 DEVICE int used_rows(int rows) {
     return rows < BN ? (rows + SN - 1) / SN * SN : BN;
 }
-/// Chunk c of the row at `from`, with zeros behind its end; all zeros if not `ok`.
+/// Chunk c of the row of N elements at `from`, with zeros behind its end; all zeros if not `ok`.
+template <int N>
 DEVICE void copy_chunk(u32 to, const E* from, int c, bool ok) {
     constexpr int piece = COPIED / sizeof(E);
 #pragma unroll
     for (int e = 0; e < per_chunk; e += piece) {
-        bool in = ok && c * per_chunk + e < DH;
+        bool in = ok && c * per_chunk + e < N;
         const E* at = from + (in ? c * per_chunk + e : 0);
         if (COPIED == 16)
             cp_async16(to, at, in ? 16 : 0);
@@ -45,13 +50,15 @@ DEVICE void copy_chunk(u32 to, const E* from, int c, bool ok) {
             cp_async4(to + e * sizeof(E), at, in ? 4 : 0);
     }
 }
+template <int N>
 DEVICE void fill_tile(u32 to, const E* from, i64 stride, int row, int rows) {
+    constexpr int chunks = PADDED(N) / per_chunk;
     const int count = used_rows(rows - row) * chunks;
-#pragma unroll 2
+#pragma unroll(DH == DV ? 2 : 1) // two widths have two such loops
     for (int i = threadIdx.x; i < count; i += NT) {
         int r = i / chunks, c = i % chunks;
         bool ok = row + r < rows;
-        copy_chunk(to + chunk_at(r, c), from + (ok ? (i64)(row + r) * stride : 0), c, ok);
+        copy_chunk<N>(to + chunk_at(r, c), from + (ok ? (i64)(row + r) * stride : 0), c, ok);
     }
 }
 DEVICE void round_tf32(u32* v) {
@@ -71,7 +78,7 @@ DEVICE void read_q(u32 (*q)[4], u32 at, int d) {
 #if TF32
 /// o += weights times the values at `v`: this thread's rows 2 * (lane % 4) and column lane / 4. The
 /// keys of a step are permuted, so that the weights stay in place.
-DEVICE void add_values(float (*o)[D / 2], const float (*s)[SN / 2], const float* v) {
+DEVICE void add_values(float (*o)[W / 2], const float (*s)[SN / 2], const float* v) {
 #pragma unroll
     for (int j = 0; j < SN / 8; j++) {
         u32 p[MI][4];
@@ -81,7 +88,7 @@ DEVICE void add_values(float (*o)[D / 2], const float (*s)[SN / 2], const float*
             for (int k = 0; k < 4; k++)
                 p[i][k] = cvt_tf32(s[i][4 * j + (k & 1) * 2 + (k >> 1)]);
 #pragma unroll
-        for (int d = 0; d < D / 8; d++) {
+        for (int d = 0; d < W / 8; d++) {
             const float* at = v + j * 8 * (pitch / 4) + d * 8;
             u32 b0 = cvt_tf32(at[0]), b1 = cvt_tf32(at[pitch / 4]);
 #pragma unroll
@@ -91,7 +98,7 @@ DEVICE void add_values(float (*o)[D / 2], const float (*s)[SN / 2], const float*
     }
 }
 #else
-DEVICE void add_values(float (*o)[D / 2], const float (*s)[SN / 2], u32 v) {
+DEVICE void add_values(float (*o)[W / 2], const float (*s)[SN / 2], u32 v) {
 #pragma unroll
     for (int j = 0; j < SN / 16; j++) {
         u32 p[MI][4];
@@ -101,7 +108,7 @@ DEVICE void add_values(float (*o)[D / 2], const float (*s)[SN / 2], u32 v) {
             for (int k = 0; k < 4; k++)
                 p[i][k] = PACK(s[i][8 * j + 2 * k], s[i][8 * j + 2 * k + 1]);
 #pragma unroll
-        for (int d = 0; d < D / 16; d++) {
+        for (int d = 0; d < W / 16; d++) {
             u32 b[4];
             ldmatrix4_trans(b, along(v, d) + j * 16 * pitch);
 #pragma unroll
@@ -135,7 +142,7 @@ DEVICE void store_two(u16* to, float x, float y EPI_PARAMS) {
 
 #if CLUSTER > 1
 constexpr int stage_bytes = (BM + 4 * BN) * pitch + (STAGED ? 8 * BN : 0);
-constexpr int part_bytes = NW * BM * (DH + 2) * 4;
+constexpr int part_bytes = NW * BM * (DV + 2) * 4;
 constexpr int inbox = stage_bytes > part_bytes ? stage_bytes : part_bytes;
 #endif
 #if ACROSS
@@ -198,9 +205,15 @@ KERNEL void __launch_bounds__(NT, 1)
 #endif
     auto fetch = [&](int n) {
         int key = first + n * BN;
+#if DH == DV
 #pragma unroll 1
         for (int x = 0; x < 2; x++)
-            fill_tile((x ? v_s : k_s) + (n & 1) * tile, x ? v : k, x ? a.v[2] : a.k[2], key, last);
+            fill_tile<DH>((x ? v_s : k_s) + (n & 1) * tile, x ? v : k, x ? a.v[2] : a.k[2], key,
+                          last);
+#else
+        fill_tile<DH>(k_s + (n & 1) * tile, k, a.k[2], key, last);
+        fill_tile<DV>(v_s + (n & 1) * tile, v, a.v[2], key, last);
+#endif
 #if STAGED
         int c = key + tid < a.keys ? key + tid : a.keys - 1; // `edge` hides keys that are none
         next = mask[(i64)g * a.share * a.m[1] + c * a.m[3]];
@@ -209,21 +222,22 @@ KERNEL void __launch_bounds__(NT, 1)
     grid_wait();
     if (steps > 0)
         fetch(0);
+    constexpr int chunks = D / per_chunk;
 #pragma unroll 1
     for (int i = tid; i < BM * chunks; i += NT) {
         int r = i / chunks, c = i % chunks, row = m0 + r;
         bool ok = row < rows;
         int head = row / a.queries, s = row - head * a.queries;
-        copy_chunk(q_s + chunk_at(r, c), q + (ok ? head * a.q[1] + s * a.q[2] : 0), c, ok);
+        copy_chunk<DH>(q_s + chunk_at(r, c), q + (ok ? head * a.q[1] + s * a.q[2] : 0), c, ok);
     }
     cp_async_commit();
     int hides = first_hidden(a, m0, BM, last);
-    float o[MI][D / 2];
+    float o[MI][W / 2];
     Softmax softmax[MI];
 #pragma unroll
     for (int i = 0; i < MI; i++) {
 #pragma unroll
-        for (int j = 0; j < D / 2; j++)
+        for (int j = 0; j < W / 2; j++)
             o[i][j] = 0.0f;
         softmax[i].start(a, mask, g, m0 + (w * MI + i) * 16 + (lane >> 2), last);
     }
@@ -284,7 +298,7 @@ KERNEL void __launch_bounds__(NT, 1)
             for (int i = 0; i < MI; i++) {
                 softmax[i].step(s[i], f[i], a, key, key + SN > hides,
                                 bias + ((n - 1) & 1) * BN + h);
-                rescale<D>(o[i], f[i]);
+                rescale<W>(o[i], f[i]);
             }
 #if TF32
             add_values(o, s,
@@ -312,22 +326,22 @@ KERNEL void __launch_bounds__(NT, 1)
             int row = i * 16 + (lane >> 2) + t * 8;
             if (m0 + row >= rows)
                 continue;
-            float* to = parts + (warp * BM + row) * (DH + 2);
+            float* to = parts + (warp * BM + row) * (DV + 2);
 #pragma unroll
-            for (int j = 0; j < D / 8; j++) {
+            for (int j = 0; j < W / 8; j++) {
                 int e = j * 8 + (lane & 3) * 2;
-                if (D != DH && e >= DH)
+                if (W != DV && e >= DV)
                     break;
                 to[e] = o[i][4 * j + 2 * t];
                 to[e + 1] = o[i][4 * j + 2 * t + 1];
             }
             if ((lane & 3) == 0) {
-                to[DH] = softmax[i].natural_top(t);
-                to[DH + 1] = sum;
+                to[DV] = softmax[i].natural_top(t);
+                to[DV + 1] = sum;
             }
         }
     sync();
-    const int columns = DH / 4, count = (rows - m0 < BM ? rows - m0 : BM) * columns;
+    const int columns = DV / 4, count = (rows - m0 < BM ? rows - m0 : BM) * columns;
 #if CLUSTER > 1
     const int share = (count + CLUSTER - 1) / CLUSTER, mine = blockIdx.x * share;
     cluster_wait();
@@ -335,9 +349,9 @@ KERNEL void __launch_bounds__(NT, 1)
 #pragma unroll 1
     for (int i = tid; i < count; i += NT) {
         int r = i / columns, e = i % columns * 4;
-        const float* from = parts + r * (DH + 2);
+        const float* from = parts + r * (DV + 2);
         float x[8];
-        merge_parts<NW>(x, from + e, from + DH, BM * (DH + 2));
+        merge_parts<NW>(x, from + e, from + DV, BM * (DV + 2));
 #if CLUSTER > 1
         x[6] = x[7] = 0.0f;
         const int owner = i / share;
@@ -355,13 +369,13 @@ KERNEL void __launch_bounds__(NT, 1)
     }
 #elif SPLIT
         i64 at = ((i64)(blockIdx.z * a.groups + g) * a.splits + split) * rows + m0 + r;
-        float* to = sums + at * (DH + 2);
+        float* to = sums + at * (DV + 2);
 #pragma unroll
         for (int k = 0; k < 4; k++)
             to[e + k] = x[k];
         if (e == 0) {
-            to[DH] = x[4];
-            to[DH + 1] = x[5];
+            to[DV] = x[4];
+            to[DV + 1] = x[5];
         }
     }
 #else
@@ -380,7 +394,7 @@ KERNEL void __launch_bounds__(NT, 1)
                 continue;
 #if SPLIT
             i64 at = ((i64)(blockIdx.z * a.groups + g) * a.splits + split) * rows + row;
-            float* to = sums + at * (DH + 2) + (lane & 3) * 2;
+            float* to = sums + at * (DV + 2) + (lane & 3) * 2;
             const float r = 1.0f;
 #else
             float r = sum > 0.0f ? 1.0f / sum : 0.0f;
@@ -389,16 +403,16 @@ KERNEL void __launch_bounds__(NT, 1)
                          (row - head * a.queries) * a.o[2] + (lane & 3) * 2;
 #endif
 #pragma unroll
-            for (int j = 0; j < D / 8; j++) {
-                if (D != DH && j * 8 + (lane & 3) * 2 >= DH)
+            for (int j = 0; j < W / 8; j++) {
+                if (W != DV && j * 8 + (lane & 3) * 2 >= DV)
                     break;
                 float x = o[i][4 * j + 2 * t] * r, y = o[i][4 * j + 2 * t + 1] * r;
                 store_two(to + j * 8, x, y EPI_PASS);
             }
 #if SPLIT
             if ((lane & 3) == 0) {
-                to[DH] = softmax[i].natural_top(t);
-                to[DH + 1] = sum;
+                to[DV] = softmax[i].natural_top(t);
+                to[DV + 1] = sum;
             }
 #endif
         }

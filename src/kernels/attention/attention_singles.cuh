@@ -14,18 +14,18 @@ DEVICE void start_loading(u32 bars) {
 }
 /// A warp turns 8 keys of 32 columns at a time.
 DEVICE void turn_values(u8* to, const u8* from, int warp, int lane) {
-    constexpr int groups = BN / 8, parts = (D + 31) / 32 * groups;
+    constexpr int groups = BN / 8, parts = (W + 31) / 32 * groups;
 #pragma unroll 2
     for (int i = warp; i < parts; i += loading_warps) {
         int g = i % groups, d = i / groups * 32 + lane;
-        if (d >= D)
+        if (d >= W)
             continue;
         u32 v[8];
 #pragma unroll
         for (int k = 0; k < 8; k++)
             v[k] = *(const u32*)(from + (d >> 5) * slab + (g * 8 + k) * 128 +
                                  (((d >> 2) ^ k) & 7) * 16 + (d & 3) * 4);
-        u8* line = to + (g >> 2) * (D * 128) + d * 128;
+        u8* line = to + (g >> 2) * (W * 128) + d * 128;
         int chunk = (g & 3) * 2;
         *(uint4*)(line + ((chunk ^ d) & 7) * 16) = make_uint4(v[0], v[2], v[4], v[6]);
         *(uint4*)(line + (((chunk + 1) ^ d) & 7) * 16) = make_uint4(v[1], v[3], v[5], v[7]);
@@ -39,7 +39,8 @@ DEVICE void load_tiles(const TensorMap* map_k, const TensorMap* map_v, const M* 
     bool leads = warp == 0 && lane == 0;
     if (leads)
         for (int n = 0; n < 2 && n < steps; n++)
-            load_tile(base + raw_at + n * tile_bytes, map_v, first + n * BN, t, raw_bar(bars, n));
+            load_tile(base + raw_at + n * tile_bytes, map_v, true, first + n * BN, t,
+                      raw_bar(bars, n));
 #if STAGED
     mask += t.z * a.m[0] + (i64)t.g * a.share * a.m[1];
     M y[lane_keys];
@@ -60,7 +61,7 @@ DEVICE void load_tiles(const TensorMap* map_k, const TensorMap* map_v, const M* 
             if (leads) {
                 mbar_arrive(full);
                 if (step + 2 < steps)
-                    load_tile(base + raw, map_v, key + 2 * BN, t, raw_bar(bars, step));
+                    load_tile(base + raw, map_v, true, key + 2 * BN, t, raw_bar(bars, step));
             }
         } else if (warp == 0) {
             mbar_wait(full + 8 * ST, p.phase);
@@ -70,7 +71,7 @@ DEVICE void load_tiles(const TensorMap* map_k, const TensorMap* map_v, const M* 
             sync_warp();
 #endif
             if (lane == 0)
-                load_tile(base + pipeline_at + p.slot * slot_bytes, map_k, key, t, full);
+                load_tile(base + pipeline_at + p.slot * slot_bytes, map_k, false, key, t, full);
         }
     }
 }
@@ -101,7 +102,7 @@ DEVICE void add_values(float* o, const u32 (*p)[4], u32 values) {
     u64 y = wgmma_desc(values);
 #pragma unroll
     for (int j = 0; j < N / 8; j++)
-        wgmma_ra<D>(o, p[j], y + (j / 4 * (D * 128) + j % 4 * 32) / 16, 1);
+        wgmma_ra<W>(o, p[j], y + (j / 4 * (W * 128) + j % 4 * 32) / 16, 1);
 }
 template <int N>
 DEVICE void pack_weights(u32 (*p)[4], const float* s) {
@@ -124,7 +125,7 @@ DEVICE void store_rows(RESULT* O, u8*, float* o, const Softmax& softmax, const A
         RESULT* at = O + head * a.o[1] + (row - head * a.queries) * a.o[2];
         if (row < a.share * a.queries)
 #pragma unroll
-            for (int j = 0; j < DH / 8; j++) {
+            for (int j = 0; j < DV / 8; j++) {
                 float x = o[4 * j + 2 * t] * r, y = o[4 * j + 2 * t + 1] * r;
 #if BYTES
                 *(u16*)(at + j * 8) = (u16)rounded(x, y EPI_PASS);

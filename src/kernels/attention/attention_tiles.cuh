@@ -2,15 +2,18 @@
 // Parts of attention_wgmma.cuh that hold for all element types E: the layout of shared memory, and
 // the place of a tile. SINGLE: elements are f32, multiplied as TF32.
 #define D ((DH + 15) / 16 * 16)
+#define W ((DV + 15) / 16 * 16)
 #define BM (64 * WG)
 #define THREADS (128 * WG + 128)
-constexpr int columns = 128 / sizeof(E);           // of a slab: rows of 128 bytes, swizzled
-constexpr int slabs = (D + columns - 1) / columns; // of a tile
-constexpr int q_slab = 64 * 128, slab = BN * 128, tile_bytes = slabs * slab;
-constexpr int turned_bytes = SINGLE * ((BN + 31) / 32 * D * 128); // of values whose keys adjoin
+constexpr int columns = 128 / sizeof(E); // of a slab: rows of 128 bytes, swizzled
+constexpr int key_slabs = (D + columns - 1) / columns, value_slabs = (W + columns - 1) / columns;
+constexpr int most_slabs = key_slabs > value_slabs ? key_slabs : value_slabs; // of a tile
+constexpr int q_slab = 64 * 128, slab = BN * 128, tile_bytes = most_slabs * slab;
+constexpr int row_bytes = most_slabs * q_slab; // of a warpgroup: its rows of q, then of results
+constexpr int turned_bytes = SINGLE * ((BN + 31) / 32 * W * 128); // of values whose keys adjoin
 constexpr int slot_bytes = turned_bytes > tile_bytes ? turned_bytes : tile_bytes;
-constexpr int pipeline_at = (1 + LOOP) * WG * slabs * q_slab,
-              raw_at = pipeline_at + ST * slot_bytes, bias_at = raw_at + SINGLE * 2 * tile_bytes;
+constexpr int pipeline_at = (1 + LOOP) * WG * row_bytes, raw_at = pipeline_at + ST * slot_bytes,
+              bias_at = raw_at + SINGLE * 2 * tile_bytes;
 constexpr int bars_at = bias_at + STAGED * ST * BN * 4;
 
 /// Rows [m0, m0 + BM) of group g in batch z, and keys [first, last).
@@ -86,11 +89,13 @@ DEVICE int step_of(int i, bool values) {
     return i / 2;
 #endif
 }
-DEVICE void load_tile(u32 to, const TensorMap* map, int key, const Tile& t, u32 bar) {
-    mbar_expect(bar, tile_bytes);
-#pragma unroll
-    for (int s = 0; s < slabs; s++)
-        tma_load4(to + s * slab, map, s * columns, key, t.g, t.z, bar);
+DEVICE void load_tile(u32 to, const TensorMap* map, bool values, int key, const Tile& t, u32 bar) {
+    const int slabs = values ? value_slabs : key_slabs;
+    mbar_expect(bar, slabs * slab);
+#pragma unroll(WIDE ? 1 : most_slabs)
+    for (int s = 0; s < most_slabs; s++)
+        if (s < slabs)
+            tma_load4(to + s * slab, map, s * columns, key, t.g, t.z, bar);
 }
 
 DEVICE int head_of(const Attn& a, int row) {
@@ -104,7 +109,7 @@ DEVICE void load_q(const E* q, u32 to, const Attn& a, const Tile& tile) {
     bool in = row < a.share * a.queries;
     q += tile.z * a.q[0] + (i64)tile.g * a.share * a.q[1];
     const E* from = q + (in ? head * a.q[1] + (row - head * a.queries) * a.q[2] : 0);
-#pragma unroll
+#pragma unroll(WIDE ? 1 : D / wide / 2)
     for (int j = 0; j < D / wide / 2; j++) {
         int c = 2 * j + (t & 1);
         bool ok = in && c * wide < DH;

@@ -11,7 +11,7 @@ namespace ingot::kernels::attention {
 
 namespace {
 
-constexpr int64_t most_depth = 160;
+constexpr int64_t most_width = 256, most_narrow = 160;
 
 struct Form {
     std::string_view name; // rows, blocks an SM
@@ -22,15 +22,27 @@ struct Form {
     int registers;
     bool fma_exp;      // some exponentials by multiplications
     bool lazy = false; // maxima are looked for only where weights grow too large
+    // For heads of more than `most_narrow` elements, whose sums take more than half of all
+    // registers; their products take longer than the weights.
+    bool wide = false;
 };
 constexpr Form forms[] = {
-    {"128s1", 2, 1, true, 240, false},         {"192s1", 3, 1, true, 160, false},
-    {"128s2", 2, 2, false, 104, false},        {"64s2", 1, 2, true, 232, false},
-    {"64s3", 1, 3, true, 136, false},          {"128s1f", 2, 1, true, 240, true},
-    {"128s2f", 2, 2, false, 104, true},        {"128s2o", 2, 2, true, 104, false},
-    {"256s1z", 4, 1, false, 112, false, true}, {"256s1zf", 4, 1, false, 112, true, true},
-    {"128s2z", 2, 2, false, 104, false, true}, {"128s2zf", 2, 2, false, 104, true, true},
-    {"192s1z", 3, 1, false, 160, false, true}, {"192s1zf", 3, 1, false, 160, true, true},
+    {"128s1", 2, 1, true, 240, false},
+    {"192s1", 3, 1, true, 160, false},
+    {"128s2", 2, 2, false, 104, false},
+    {"64s2", 1, 2, true, 232, false},
+    {"64s3", 1, 3, true, 136, false},
+    {"128s1f", 2, 1, true, 240, true},
+    {"128s2f", 2, 2, false, 104, true},
+    {"128s2o", 2, 2, true, 104, false},
+    {"256s1z", 4, 1, false, 112, false, true},
+    {"256s1zf", 4, 1, false, 112, true, true},
+    {"128s2z", 2, 2, false, 104, false, true},
+    {"128s2zf", 2, 2, false, 104, true, true},
+    {"192s1z", 3, 1, false, 160, false, true},
+    {"192s1zf", 3, 1, false, 160, true, true},
+    {"128s1w", 2, 1, false, 240, false, false, true},
+    {"64s1w", 1, 1, false, 240, false, false, true},
 };
 
 struct Wgmma {
@@ -55,13 +67,17 @@ constexpr bool registers_suffice() {
 }
 static_assert(registers_suffice());
 
-int64_t padded_depth(const Heads& s) {
-    return div_up(s.arg.depth, 16) * 16;
+int64_t padded(int64_t elements) {
+    return div_up(elements, 16) * 16;
+}
+
+int64_t padded_width(const Heads& s) {
+    return padded(s.width());
 }
 
 /// As most_keys: scores stay in registers beside the weights, for a second attempt.
 int64_t most_lazy_keys(const Form& f, const Heads& s) {
-    int64_t d = padded_depth(s);
+    int64_t d = padded_width(s);
     if (s.heavy() || s.arg.scale <= 0 || (f.fma_exp && (d > 64 || s.arg.keys < 512))) {
         return 0;
     }
@@ -80,7 +96,7 @@ bool is_single(const Heads& s) {
 
 /// As most_keys for f32, whose texts are long.
 int64_t most_single_keys(const Form& f, const Heads& s) {
-    int64_t d = padded_depth(s);
+    int64_t d = padded_width(s);
     bool fits = d <= (f.groups == 3 ? 48 : 64);
     return fits && f.overlap && !f.fma_exp && f.registers >= 150 && !s.heavy() ? 64 : 0;
 }
@@ -88,13 +104,19 @@ int64_t most_single_keys(const Form& f, const Heads& s) {
 /// The largest number of keys per step within text size and registers; 0 where the form does not
 /// apply.
 int64_t most_keys(const Form& f, const Heads& s) {
+    if (f.wide != (padded_width(s) > most_narrow)) {
+        return 0;
+    }
     if (is_single(s)) {
         return f.lazy ? 0 : most_single_keys(f, s);
+    }
+    if (f.wide) {
+        return !s.heavy() ? 80 : padded(s.arg.values) > 208 ? 32 : 48;
     }
     if (f.lazy) {
         return most_lazy_keys(f, s);
     }
-    int64_t d = padded_depth(s);
+    int64_t d = padded_width(s);
     bool exp_bound = d <= 64 && !s.heavy() && s.arg.keys >= 512;
     if ((f.registers < 200 && (d > 64 || s.heavy())) || (f.fma_exp && !exp_bound)) {
         return 0;
@@ -130,7 +152,7 @@ int64_t keys_of_step(int64_t keys, int64_t most) {
 int64_t tail_of(const Heads& s, const Form& f, int64_t keys, int64_t splits) {
     int64_t rest = s.arg.keys % keys;
     bool apart = f.overlap || s.arg.causal != 0 || splits > 1 || s.arg.keys < keys ||
-                 padded_depth(s) > 64; // whose texts are long
+                 padded_width(s) > 64; // whose texts are long
     return apart || rest == 0 ? 0 : rest <= 16 && keys > 32 ? 16 : rest <= 32 && keys > 48 ? 32 : 0;
 }
 
@@ -142,9 +164,9 @@ int64_t looping_blocks(const Problem& p, const Heads& s, const Form& f, int64_t 
 
 /// `loop`: rows of q have two stages.
 int64_t shared_bytes(const Heads& s, const Form& f, int64_t keys, int64_t stages, bool loop) {
-    int64_t row = div_up(s.arg.depth, slab_elements(s.dtype)) * 128;
+    int64_t row = div_up(padded_width(s), slab_elements(s.dtype)) * 128;
     int64_t bias = s.has_mask && s.mask_of_keys ? keys * 4 : 0;
-    int64_t turned = is_single(s) ? div_up(keys, 32) * padded_depth(s) * 128 : 0;
+    int64_t turned = is_single(s) ? div_up(keys, 32) * padded(s.arg.values) * 128 : 0;
     int64_t raw = is_single(s) ? 2 * (keys * row + 8) : 0; // values that are still to be turned
     return int64_t{f.groups} * (loop ? 2 : 1) * 64 * row + raw +
            stages * (std::max(keys * row, turned) + bias + 16);
@@ -177,8 +199,8 @@ bool loadable(const Operand& o) {
 bool runs(const Problem& p, const Heads& s) {
     int64_t chunk = chunk_elements(s.dtype);
     return p.arch.has_wgmma() && (is_half(s.dtype) || (is_single(s) && p.tf32)) &&
-           s.arg.depth == s.arg.values && s.arg.depth % 8 == 0 && s.arg.depth > 0 &&
-           s.arg.depth <= most_depth && s.arg.keys > 0 && s.rows > 16 &&
+           s.arg.depth % 8 == 0 && s.arg.depth > 0 && s.arg.values % 8 == 0 && s.arg.values > 0 &&
+           s.width() <= most_width && s.arg.keys > 0 && s.rows > 16 &&
            by_vectors(s.q.view, chunk) && loadable(s.k) && loadable(s.v) &&
            by_vectors(s.out.view, chunk);
 }
@@ -189,11 +211,10 @@ double product_clocks(int64_t columns) {
 }
 
 double cost_us(const Problem& p, const Heads& s, const Form& f, int64_t keys, int64_t splits) {
-    auto d = static_cast<double>(padded_depth(s));
     auto bn = static_cast<double>(keys);
     double of_half = is_single(s) ? 2 : 1; // bytes, and clocks of a product
-    double scores = of_half * d / 16 * product_clocks(keys);
-    double values = of_half * bn / 16 * product_clocks(padded_depth(s));
+    double scores = of_half * static_cast<double>(padded(s.arg.depth)) / 16 * product_clocks(keys);
+    double values = of_half * bn / 16 * product_clocks(padded(s.arg.values));
     // Exponentials at 16 a clock; masks and softcap add instructions.
     double weights = 4 * bn * (s.heavy() ? 1.7 : s.has_mask ? 1.2 : 1.0);
     double chain = scores + 1.15 * weights + 250 + (f.overlap ? 0 : values);
@@ -210,12 +231,12 @@ double cost_us(const Problem& p, const Heads& s, const Form& f, int64_t keys, in
     auto on_sm = static_cast<double>(div_up(blocks, p.arch.sms));
     double clocks = std::max(rounds * steps * chain, on_sm * f.groups * steps * work);
     double per_us = p.arch.clock_ghz * 1e3;
-    double loads = of_half * static_cast<double>(blocks) * part * s.arg.depth * 4;
+    double loads = of_half * static_cast<double>(blocks) * part * static_cast<double>(s.pair() * 2);
     // Rows that are no whole sectors take 7.3 clocks each.
-    bool sectors = s.arg.depth * 2 % 32 == 0;
+    bool sectors = s.arg.depth * 2 % 32 == 0 && s.arg.values * 2 % 32 == 0;
     double l2 = sectors ? loads / (24.0 * p.arch.sms * per_us)
                         : static_cast<double>(blocks) * part * 2 * 7.3 / (p.arch.sms * per_us);
-    double bytes = of_half * 4.0 * s.arg.depth * static_cast<double>(s.batch) * s.arg.groups *
+    double bytes = of_half * 2.0 * static_cast<double>(s.pair() * s.batch) * s.arg.groups *
                    static_cast<double>(s.rows + s.arg.keys);
     double dram = bytes / (p.arch.dram_gbs * 0.8e3);
     // Start and end of a tile, measured.
@@ -224,7 +245,7 @@ double cost_us(const Problem& p, const Heads& s, const Form& f, int64_t keys, in
     double edges = rounds * of_tile + (loops ? 2.5 : 0);
     double us = 1.0 + edges + std::max({clocks / per_us, l2, dram});
     // Sums are written and read once more.
-    double sums = static_cast<double>(s.rows * s.arg.groups * s.batch * splits) * s.arg.depth * 8;
+    double sums = static_cast<double>(s.rows * s.arg.groups * s.batch * splits) * s.arg.values * 8;
     return splits > 1 ? us + 2.5 + sums / (p.arch.dram_gbs * 0.8e3) : us;
 }
 
@@ -282,12 +303,17 @@ Launch wgmma_launch(const Heads& s, const Form& f, const Tiling& t, const Arch& 
         d.add("PACK", half ? "pack_f16" : "pack_bf16");
     }
     d.add("E", single ? "float" : "u16").add("SINGLE", single ? 1 : 0);
-    d.add("DH", s.arg.depth).add("WG", f.groups).add("BN", t.keys).add("SN", t.keys);
+    d.add("DH", s.arg.depth)
+        .add("DV", s.arg.values)
+        .add("WG", f.groups)
+        .add("BN", t.keys)
+        .add("SN", t.keys);
     d.add("ST", t.stages).add("OVERLAP", f.overlap ? 1 : 0).add("PER_SM", f.per_sm);
     d.add("TAIL", t.tail)
         .add("REGS", registers)
         .add("LOAD_REGS", load_registers)
         .add("LAZY", f.lazy ? 1 : 0)
+        .add("WIDE", f.wide ? 1 : 0)
         .add("LOOP", loop ? 1 : 0);
     add_softmax(d, s, f.fma_exp);
     // Where keys end for all rows alike, the mask in shared memory hides the others. Those of

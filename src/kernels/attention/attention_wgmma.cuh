@@ -4,17 +4,18 @@
 // values into ST pipeline stages, in the order of their use (attention_halves.cuh or
 // attention_singles.cuh). OVERLAP: while the tensor cores multiply one step's weights by its
 // values, the threads make the next step's weights (k0 k1 v0 k2 v1 ...); else other warpgroups of
-// the SM fill the gaps, and registers suffice for more of them. DH head size, padded to D in shared
-// memory only; REGS registers per thread, and LOAD_REGS of those that load; PER_SM blocks share an
-// SM; SPLIT: sums go to scratch; BYTES: results are rounded to bytes. LOOP: as many blocks as the
-// GPU holds loop over all tiles; a block loads keys, values and rows of q of its next tile while it
-// works on the current one. TAIL, without OVERLAP: the last step multiplies so many keys where no
-// more are left, or 0.
+// the SM fill the gaps, and registers suffice for more of them. DH elements of a key and DV of a
+// value, padded to D and W in shared memory only; REGS registers per thread, and LOAD_REGS of those
+// that load; PER_SM blocks share an SM; SPLIT: sums go to scratch; BYTES: results are rounded to
+// bytes. LOOP: as many blocks as the GPU holds loop over all tiles; a block loads keys, values and
+// rows of q of its next tile while it works on the current one. TAIL, without OVERLAP: the last
+// step multiplies so many keys where no more are left, or 0. WIDE: short loops bound the text.
 template <int N>
 DEVICE void scores(float* s, const Queries& q, u32 keys) {
     u64 x = wgmma_desc(q.at), y = wgmma_desc(keys);
-#pragma unroll
-    for (int d = 0; d < D * (int)sizeof(E) / 32; d++)
+    constexpr int parts = D * sizeof(E) / 32;
+#pragma unroll(WIDE ? 4 : parts)
+    for (int d = 0; d < parts; d++)
         wgmma<N>(s, x + (d / 4 * q_slab + d % 4 * 32) / 16, y + (d / 4 * slab + d % 4 * 32) / 16,
                  d > 0);
 }
@@ -46,15 +47,15 @@ DEVICE void store_sums(float* sums, const float* o, const Softmax& softmax, cons
             continue;
         i64 head = (i64)tile.z * a.groups + tile.g;
         i64 at = (head * a.splits + tile.split) * rows + row + t * 8;
-        float* to = sums + at * (DH + 2);
+        float* to = sums + at * (DV + 2);
 #pragma unroll
-        for (int j = 0; j < DH / 8; j++) {
+        for (int j = 0; j < DV / 8; j++) {
             Pack<float, 2> both = {{o[4 * j + 2 * t], o[4 * j + 2 * t + 1]}};
             *(Pack<float, 2>*)(to + j * 8 + (lane & 3) * 2) = both;
         }
         if ((lane & 3) == 0) {
-            to[DH] = softmax.natural_top(t);
-            to[DH + 1] = sum;
+            to[DV] = softmax.natural_top(t);
+            to[DV + 1] = sum;
         }
     }
 }
@@ -91,7 +92,7 @@ DEVICE void walk_keys(float* o, Softmax& softmax, Consumer& c, const float* bias
         wgmma_wait<0>();
         if (n > 0)
             c.release(before);
-        rescale<D>(o, f);
+        rescale<W>(o, f);
         pack_weights<BN>(p, s);
     }
     int slot = c.wait();
@@ -123,7 +124,7 @@ DEVICE void see_keys(float* o, Softmax& softmax, Consumer& c, const float* bias,
     for (;;) {
         if (raised) {
             softmax.raise<N>(s, f);
-            rescale<D>(o, f);
+            rescale<W>(o, f);
         }
         if (softmax.try_weights<N>(p, x, s) || raised)
             break;
@@ -134,7 +135,7 @@ DEVICE void see_keys(float* o, Softmax& softmax, Consumer& c, const float* bias,
 #else
     softmax.step<N>(s, f, a, key, edge, bias + slot * BN);
     c.release(slot);
-    rescale<D>(o, f);
+    rescale<W>(o, f);
     pack_weights<N>(p, s);
 #endif
     slot = c.wait();
@@ -169,7 +170,7 @@ DEVICE void walk_keys(float* o, Softmax& softmax, Consumer& c, const float* bias
 DEVICE void attend(float* o, Softmax& softmax, Consumer& c, const u8* memory, const Attn& a,
                    const Tile& t) {
 #pragma unroll
-    for (int i = 0; i < D / 2; i++)
+    for (int i = 0; i < W / 2; i++)
         o[i] = 0.0f;
     if (t.steps() > 0)
         walk_keys(o, softmax, c, (const float*)(memory + bias_at), a, t);
@@ -212,10 +213,10 @@ KERNEL void __launch_bounds__(THREADS, PER_SM)
     }
     regs_inc<REGS>();
     grid_wait();
-    u8* rows = memory + wg * slabs * q_slab; // of q, then of results
+    u8* rows = memory + wg * row_bytes; // of q, then of results
     Consumer c = {base + pipeline_at, bars, {}, {0, 0}};
     load_q(Q, smem_addr(rows), a, Tile(a, first));
-    int turn = WG * slabs * q_slab;
+    int turn = WG * row_bytes;
 #pragma unroll 1
     for (int i = first; i < count; i += stride) {
         Tile t(a, i);
@@ -226,7 +227,7 @@ KERNEL void __launch_bounds__(THREADS, PER_SM)
         c.q.read(rows);
         if (LOOP && i + stride < count)
             load_q(Q, smem_addr(rows) + turn, a, Tile(a, i + stride));
-        float o[D / 2];
+        float o[W / 2];
         attend(o, softmax, c, memory, a, t);
         if (i + stride >= count)
             end_main_loop();

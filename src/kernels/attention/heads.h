@@ -8,6 +8,7 @@
 #include "ops/ops.h"
 #include "ops/primitives.h"
 
+#include <algorithm>
 #include <functional>
 
 namespace ingot::kernels::attention {
@@ -35,6 +36,10 @@ struct Heads {
     /// Softcap, or a mask for every row: kernels with more text and registers.
     bool heavy() const { return arg.softcap > 0 || (has_mask && !mask_of_keys); }
     int64_t blocks(int64_t tile_rows) const;
+    /// Elements of a key or a value, whichever has more.
+    int64_t width() const { return std::max<int64_t>(arg.depth, arg.values); }
+    /// Elements of a key and a value.
+    int64_t pair() const { return int64_t{arg.depth} + arg.values; }
 };
 Heads heads_of(const Problem& p);
 
