@@ -65,25 +65,19 @@ Values expand_attention(Graph& g, const Attention& a, std::span<const Value> in)
     if (a.softcap > 0) {
         scores = mul(g, unary(g, ExprOp::Tanh, div(g, scores, a.softcap)), a.softcap);
     }
-    bool may_hide_all = a.causal || in.size() == 4;
     if (in.size() == 4) {
         scores = masked(g, scores, in[3]);
         require(g.type(scores).rank() == 4, ErrorCode::InvalidModel, "attention mask ",
                 g.type(in[3]), " does not broadcast to [B,H,S,T]");
     }
     scores = a.causal ? causal(g, scores, a.offset) : scores;
-    Value top = reduce_max(g, scores, {3}, true);
+    Value y = by_head(g, softmax(g, scores, 3), widen(g, in[2]), 2, wide);
+    bool may_hide_all = in.size() == 4 || (a.causal && a.offset.bounds().low < 0);
     if (may_hide_all) {
-        // For a fully masked row, subtract 0: the exponentials and their sum are then 0.
-        top = select(g, unary(g, ExprOp::IsInf, top), scalar(g, wide, 0), top);
+        // The weights of a fully masked row are no numbers.
+        Value hidden = equal(g, reduce_max(g, scores, {3}, true), scalar(g, wide, minus_infinity));
+        y = select(g, hidden, scalar(g, wide, 0), y);
     }
-    Value e = exp(g, sub(g, scores, top));
-    Value sum = reduce_sum(g, e, {3}, true);
-    if (may_hide_all) {
-        Value none = equal(g, sum, scalar(g, wide, 0));
-        sum = select(g, none, scalar(g, wide, 1), sum);
-    }
-    Value y = by_head(g, div(g, e, sum), widen(g, in[2]), 2, wide);
     return {cast(g, y, q.dtype)};
 }
 

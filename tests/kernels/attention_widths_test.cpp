@@ -138,6 +138,15 @@ TEST(AttentionWidths, FewWidthsAreRefused) {
     EXPECT_TRUE(ran_attention(64, 64));
     EXPECT_FALSE(ran_attention(64, 63));
     EXPECT_TRUE(ran_attention(2, 63));
+    ops::Attention a;
+    a.causal = true;
+    a.offset = -5; // the first rows see nothing: zeros
+    for (const char* mask : {"", "bool[1,1,64,80]", "f32[64,80]"}) {
+        BackendRun r = expect_backend(graph_of(DType::F16, {1, 4, 2, 64, 80, 16, 63}, a, mask),
+                                      {.tolerance = 6e-3});
+        EXPECT_FALSE(ran(r.kernels, "attention"));
+        EXPECT_TRUE(ran(r.kernels, "softmax"));
+    }
     EXPECT_EQ(refusal(graph_of(DType::F16, {1, 4, 4, 64, 64, 16, 320})).value_or(""),
               "no family 'attention' takes the group: keys of 16 and values of 320 elements, for "
               "many queries;");
