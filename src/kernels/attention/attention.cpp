@@ -147,8 +147,8 @@ std::vector<Tactic> tactics(const Problem& p) {
     }
     add_wgmma_tactics(list, p, s);
     add_mma_tactics(list, p, s);
-    std::stable_sort(list.begin(), list.end(), cheaper);
     list.push_back(simt_tactic(p, s));
+    std::stable_sort(list.begin(), list.end(), cheaper);
     return list;
 }
 
