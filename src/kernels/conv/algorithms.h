@@ -8,8 +8,9 @@
 
 namespace ingot::kernels {
 
-/// By wgmma, where TMA can fetch the windows: groups that fill half a slab; steps between
-/// windows only for windows of one element, or adjacent windows. A tile belongs to one group.
+/// By wgmma, where TMA can fetch the windows: groups that fill half a slab; steps between windows
+/// for windows of one element, pairs of columns, or those that window_runs.h makes so. A tile
+/// belongs to one group.
 struct ConvWgmma : WgmmaSplit {
     static constexpr std::string_view pattern = "conv_wgmma_{tile}_s{splits}";
 };

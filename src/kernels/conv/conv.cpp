@@ -7,6 +7,7 @@
 #include "kernels/conv/algorithms.h"
 #include "kernels/conv/conv_halo.h"
 #include "kernels/conv/row_families.h"
+#include "kernels/conv/window_runs.h"
 #include "kernels/gemm/gemm.h"
 #include "ops/ops.h"
 
@@ -206,12 +207,18 @@ std::vector<Tactic> tactics(const Problem& p) {
             return all;
         }
     } else if (s.out.view.count() > 0) {
+        std::optional<ConvShape> rows = windows_as_rows(s);
         if (!p.batch_invariant) {
             add_wgmma_conv(all, s, p.arch, p.tf32);
             add_halo_conv(all, s, p.arch);
             add_stem_conv(all, s, p.arch, p.tf32);
         }
-        add_mma(all, s, p);
+        if (rows && !p.batch_invariant) {
+            std::vector<Tactic> products = gemm_tactics(pointwise_contraction(*rows), p);
+            all.insert(all.end(), products.begin(), products.end());
+        } else {
+            add_mma(all, s, p);
+        }
     }
     std::stable_sort(all.begin(), all.end(), cheaper);
     if (p.batch_invariant) {
@@ -300,7 +307,9 @@ Emitted emit(const Problem& p, const Tactic& t) {
     if (const auto* stem = t.as<ConvStem>()) {
         return emit_stem_conv(s, p.arch, *stem);
     }
-    return t.is<ConvSimt>() ? emit_simt_conv(s) : emit_gemm(pointwise_contraction(s), p.arch, t);
+    return t.is<ConvSimt>()
+               ? emit_simt_conv(s)
+               : emit_gemm(pointwise_contraction(windows_as_rows(s).value_or(s)), p.arch, t);
 }
 
 const Family rows[] = {{.name = "conv",

@@ -5,6 +5,7 @@
 #include "kernels/contraction/persistent.h"
 #include "kernels/conv/algorithms.h"
 #include "kernels/conv/patch_maps.h"
+#include "kernels/conv/window_runs.h"
 
 #include <optional>
 
@@ -60,13 +61,6 @@ PatchArg patch_of(const ConvShape& s, int64_t rows) {
     return p;
 }
 
-/// Whether rows and columns can be walked as pairs, with windows starting at the first of a pair.
-bool in_pairs(const ConvShape& s) {
-    const WindowArg& w = s.window;
-    return w.stride[1] == 2 && w.stride[2] == 2 && s.taps() > 1 && w.in[1] % 2 == 0 &&
-           w.in[2] % 2 == 0 && w.step[2] >= w.channels * s.groups;
-}
-
 bool runs(const ConvShape& s, const Arch& arch, bool tf32) {
     const WindowArg& w = s.window;
     bool types = wgmma_types(s.x.dtype, s.w.dtype, tf32);
@@ -97,13 +91,15 @@ TensorMap input_map(const ConvShape& s, const PatchArg& p) {
     if (in_pairs(s)) {
         auto size = [](int64_t v) { return static_cast<uint64_t>(v); };
         auto box = [](int64_t v) { return static_cast<uint32_t>(v); };
+        int64_t rows = std::min<int64_t>(w.in[1], 2); // of a pair
         m.rank = 5;
-        m.sizes = {size(p.column_step + channels), size(w.in[2] / 2), 2, size(w.in[1] / 2),
-                   size(s.images)};
+        m.sizes = {size(p.column_step + channels), size(w.in[2] / 2), size(rows),
+                   size(w.in[1] / rows), size(s.images)};
         int64_t element = bit_width(type) / 8;
-        m.strides = {size(2 * element * p.column_step), size(element * w.step[1]),
-                     size(2 * element * w.step[1]),
-                     bytes_of_stride(type, w.step_n, s.images, w.in[1] * w.step[1])};
+        int64_t row = w.in[1] > 1 ? w.step[1] : channels;
+        m.strides = {size(2 * element * p.column_step), size(element * row),
+                     size(rows * element * row),
+                     bytes_of_stride(type, w.step_n, s.images, w.in[1] * row)};
         m.box = {m.box[0], box(p.size[0]), 1, box(p.size[1]), box(p.size[2])};
         return m;
     }
@@ -117,65 +113,6 @@ TensorMap input_map(const ConvShape& s, const PatchArg& p) {
     m.box = {m.box[0], static_cast<uint32_t>(p.size[0]), static_cast<uint32_t>(p.size[1]),
              static_cast<uint32_t>(p.size[2]), 1};
     return m;
-}
-
-/// Wide windows of few channels that no padding cuts: a row of a window is one run in memory. The
-/// runs, which overlap, become the channels of a convolution over one column.
-ConvShape overlapping_runs(const ConvShape& s) {
-    constexpr int64_t most_channels = 32;
-    const WindowArg& w = s.window;
-    const Shape& weights = s.w.view.strides;
-    bool flat = s.x.view.rank() == 4 && w.in[0] == 1 && s.groups == 1;
-    bool wide = w.kernel[2] >= 3 && w.channels <= most_channels && w.dilation[2] == 1 &&
-                w.low[2] == 0 && (w.out[2] - 1) * w.stride[2] + w.kernel[2] <= w.in[2];
-    bool dense = w.step_c == 1 && w.step[2] == w.channels && weights[1] == 1 &&
-                 weights[3] == w.channels && w.channels % chunk_elements(s.x.dtype) == 0;
-    if (!flat || !wide || !dense) {
-        return s;
-    }
-    ConvShape v = s;
-    v.window.channels = w.kernel[2] * w.channels;
-    v.window.step[2] = w.stride[2] * w.channels;
-    v.window.in[2] = w.out[2];
-    v.window.kernel[2] = v.window.stride[2] = 1;
-    v.tap_step = weights[2];
-    return v;
-}
-
-/// Adjacent windows (stride == kernel, no padding): a row of a window, with its channels, is one
-/// run in memory. The runs become the channels of a convolution over one column, the rows of
-/// results its images. The order of result positions stays.
-ConvShape runs_as_channels(const ConvShape& s) {
-    const WindowArg& w = s.window;
-    const Shape& weights = s.w.view.strides;
-    int64_t run = w.kernel[2] * w.channels;
-    bool flat = s.x.view.rank() == 4 && w.in[0] == 1;
-    bool beside = s.groups == 1 && s.taps() > 1;
-    for (size_t i = 1; i < 3; ++i) {
-        beside = beside && w.stride[i] == w.kernel[i] && w.low[i] == 0 &&
-                 (w.kernel[i] == 1 || w.dilation[i] == 1) &&
-                 (w.out[i] - 1) * w.stride[i] + w.kernel[i] <= w.in[i];
-    }
-    int64_t rows = w.kernel[1] * w.step[1];
-    bool dense = flat && w.step_c == 1 && w.step[2] == w.channels && weights[1] == 1 &&
-                 (w.kernel[2] == 1 || weights[3] == w.channels) &&
-                 (w.kernel[1] == 1 || weights[2] == run) &&
-                 (s.images == 1 || w.out[1] == 1 || w.step_n == w.out[1] * rows);
-    if (!beside || !dense) {
-        return overlapping_runs(s);
-    }
-    ConvShape v = s;
-    v.images = s.images * w.out[1];
-    v.tap_step = run;
-    v.window.channels = run;
-    v.window.in = {1, w.kernel[1], w.out[2]};
-    v.window.out = {1, 1, w.out[2]};
-    v.window.kernel = {1, w.kernel[1], 1};
-    v.window.stride = {1, 1, 1};
-    v.window.dilation = {1, 1, 1};
-    v.window.step_n = w.out[1] == 1 ? w.step_n : rows;
-    v.window.step = {0, w.step[1], run};
-    return v;
 }
 
 /// Maps for panels of patches of stored view v, and for the last panel if it is narrower.
