@@ -5,6 +5,7 @@
 #include "ops/ops.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 
 namespace ingot::plan {
@@ -89,6 +90,17 @@ Value with_maps(Graph& out, const Graph& old, const ChannelChain& chain, Value y
         before = m->outputs[0];
     }
     return y;
+}
+
+Tensor repeated(const Tensor& t, size_t axis, int64_t count) {
+    Shape shape = t.shape();
+    shape[axis] *= count;
+    Tensor out = Tensor::empty(t.dtype(), shape);
+    for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+        std::memcpy(out.mutable_bytes().data() + i * t.bytes().size(), t.bytes().data(),
+                    t.bytes().size());
+    }
+    return out;
 }
 
 } // namespace ingot::plan

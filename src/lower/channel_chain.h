@@ -27,5 +27,7 @@ Graph rewrite_chains(const Graph& g, const std::function<bool(const Node&)>& wan
 /// with an element a channel what goes with the channels of y. Its axis of channels is given.
 Value with_maps(Graph& out, const Graph& old, const ChannelChain& chain, Value y,
                 const std::function<Tensor(const Tensor&, size_t axis)>& change);
+/// A constant with an element a channel whose axis of channels is repeated `count` times.
+Tensor repeated(const Tensor& t, size_t axis, int64_t count);
 
 } // namespace ingot::plan

@@ -87,18 +87,6 @@ Tensor by_phase(const Tensor& w, const ConvTranspose& a) {
     return out;
 }
 
-/// A constant of the channels, repeated for each phase.
-Tensor repeated(const Tensor& t, size_t axis, int64_t phases) {
-    Shape shape = t.shape();
-    shape[axis] *= phases;
-    Tensor out = Tensor::empty(t.dtype(), shape);
-    for (size_t i = 0; i < static_cast<size_t>(phases); ++i) {
-        std::memcpy(out.mutable_bytes().data() + i * t.bytes().size(), t.bytes().data(),
-                    t.bytes().size());
-    }
-    return out;
-}
-
 Value made(Rewriter& r, const Graph& old, const ChannelChain& chain) {
     Graph& g = r.out();
     const Node& n = *chain.first;

@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace ingot::test {
 namespace {
 
@@ -156,6 +158,36 @@ TEST(ConvRuns, LengthsKnownAtRunTime) {
         g.add_output("y", ops::conv(g, a, x, w));
         for (int64_t length : {4, 130, 131}) {
             expect_backend(g, {.symbols = {{"n", length}}, .tolerance = 6e-3});
+        }
+    }
+}
+
+/// The lowering joins windows; a bias and a map lie behind them.
+TEST(ConvRuns, WaveformsThroughTheBackend) {
+    struct Case {
+        int64_t images, channels, kernel, stride, low, high;
+    };
+    for (const Case& c :
+         {Case{1, 1, 10, 5, 0, 0}, Case{3, 1, 10, 5, 0, 0}, Case{1, 1, 51, 10, 2, 7},
+          Case{2, 2, 9, 3, 0, 1}, Case{1, 1, 15, 8, 0, 0}, Case{2, 1, 16, 8, 4, 4}}) {
+        Graph g;
+        ops::Conv a;
+        a.strides = {c.stride};
+        a.dilations = {1};
+        a.low = to_dims({c.low});
+        a.high = to_dims({c.high});
+        a.dtype = DType::F16;
+        Value x = g.add_input("x", {DType::F16, {c.images, c.channels, Dim::symbol("n")}});
+        auto constant = [&g](const Shape& shape) {
+            return ops::constant(g, random_elements(DType::F16, shape, 3, -0.2, 0.2));
+        };
+        Value y = ops::conv(g, a, x, constant({24, c.channels, c.kernel}));
+        y = ops::maximum(g, ops::add(g, y, constant({24, 1})), 0.0);
+        g.add_output("y", y);
+        for (int64_t length : {c.kernel, int64_t{203}, int64_t{408}}) {
+            BackendRun run = expect_backend(g, {.symbols = {{"n", length}}, .tolerance = 6e-3});
+            EXPECT_EQ(std::count(run.kernels.begin(), run.kernels.end(), "conv"), 1);
+            EXPECT_EQ(std::count(run.kernels.begin(), run.kernels.end(), "map"), 0);
         }
     }
 }
