@@ -192,5 +192,29 @@ TEST(ConvRuns, WaveformsThroughTheBackend) {
     }
 }
 
+TEST(ConvRuns, OddLinesArePaddedByACopy) {
+    Graph g;
+    ops::Conv a;
+    a.strides = {2};
+    a.dilations = {1};
+    a.low = a.high = to_dims({1});
+    a.dtype = DType::F16;
+    Value x = g.add_input("x", parse_type("f16[2,64,1031]"));
+    Value w = ops::constant(g, random_elements(DType::F16, {136, 64, 3}, 1, -0.2, 0.2));
+    g.add_output("y", ops::conv(g, a, x, w));
+    BackendRun run = expect_backend(g, {.tolerance = 6e-3});
+    EXPECT_EQ(std::count(run.kernels.begin(), run.kernels.end(), "pad"), 0);
+    // 16 times as many results pay for the copy.
+    Graph wide;
+    x = wide.add_input("x", parse_type("f16[2,64,1031]"));
+    w = ops::constant(wide, random_elements(DType::F16, {1096, 64, 3}, 1, -0.2, 0.2));
+    wide.add_output("y", ops::conv(wide, a, x, w));
+    run = expect_backend(wide, {.tactic = "conv_wgmma_128x128", .tolerance = 6e-3, .runs = 1});
+    EXPECT_EQ(std::count(run.kernels.begin(), run.kernels.end(), "pad"), 1);
+    EXPECT_TRUE(std::any_of(
+        run.implementations.begin(), run.implementations.end(),
+        [](const std::string& i) { return i.find("conv_wgmma_128x128") != std::string::npos; }));
+}
+
 } // namespace
 } // namespace ingot::test
