@@ -192,6 +192,25 @@ TEST(ConvRuns, WaveformsThroughTheBackend) {
     }
 }
 
+TEST(ConvRuns, BatchInvariantDepthsAreNotSplit) {
+    for (int64_t images : {1, 3}) {
+        Graph g;
+        ops::Conv a;
+        a.strides = {2};
+        a.dilations = {1};
+        a.low = a.high = to_dims({0});
+        a.dtype = DType::F16;
+        Value x = g.add_input("x", {DType::F16, {images, 64, 35}});
+        Value w = ops::constant(g, random_elements(DType::F16, {24, 64, 8}, 1, -0.2, 0.2));
+        g.add_output("y", ops::conv(g, a, x, w));
+        BackendRun run = expect_backend(g, {.tolerance = 6e-3, .batch_invariant = true});
+        auto whole = [](const std::string& i) {
+            return i.find(" mma_") != std::string::npos && i.ends_with("_s1");
+        };
+        EXPECT_EQ(std::count_if(run.implementations.begin(), run.implementations.end(), whole), 1);
+    }
+}
+
 TEST(ConvRuns, OddLinesArePaddedByACopy) {
     Graph g;
     ops::Conv a;

@@ -207,13 +207,12 @@ std::vector<Tactic> tactics(const Problem& p) {
             return all;
         }
     } else if (s.out.view.count() > 0) {
-        std::optional<ConvShape> rows = windows_as_rows(s);
         if (!p.batch_invariant) {
             add_wgmma_conv(all, s, p.arch, p.tf32);
             add_halo_conv(all, s, p.arch);
             add_stem_conv(all, s, p.arch, p.tf32);
         }
-        if (rows && !p.batch_invariant) {
+        if (std::optional<ConvShape> rows = windows_as_rows(s)) {
             std::vector<Tactic> products = gemm_tactics(pointwise_contraction(*rows), p);
             all.insert(all.end(), products.begin(), products.end());
         } else {
