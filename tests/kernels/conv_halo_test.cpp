@@ -87,6 +87,30 @@ TEST(ConvHalo, FewColumns) {
     EXPECT_EQ(std::count(names.begin(), names.end(), "conv_halo_square_32"), 0);
 }
 
+TEST(ConvHalo, FewChannels) {
+    // Products for the channels that a line has; all architectures run the other algorithms.
+    struct Row {
+        const char* x;
+        const char* w;
+        const char* columns;
+        const char* steps;
+    };
+    for (const Row& r : {Row{"f16[2,16,11,13]", "f16[16,16,3,3]", "16", "#define STEPS 1\n"},
+                         {"bf16[3,24,9,10]", "bf16[8,24,3,3]", "16", "#define STEPS 2\n"},
+                         {"f16[1,8,17,9]", "f16[24,8,3,2]", "32", "#define STEPS 1\n"},
+                         {"f16[2,16,7,30]", "f16[72,16,1,3]", "64", "#define STEPS 1\n"},
+                         {"bf16[1,48,12,11]", "bf16[16,48,3,3]", "16", "#define STEPS 3\n"},
+                         {"f16[1,80,9,9]", "f16[16,80,3,3]", "16", "#define STEPS 4\n"}}) {
+        SCOPED_TRACE(r.x);
+        ConvCase c{.x = r.x, .w = r.w};
+        FamilyOptions options;
+        EXPECT_TRUE(contains(expect_tiles(conv_graph(c), r.columns, options), r.steps));
+        options.orders = channels_last;
+        options.seed = 3;
+        EXPECT_TRUE(contains(expect_tiles(with_residual(c), r.columns, options), r.steps));
+    }
+}
+
 TEST(ConvHalo, WindowsOfOneRow) {
     ConvCase c{.x = "f16[2,40,9,12]", .w = "f16[24,40,1,5]", .low = {0, 2}, .high = {0, 2}};
     expect_tiles(conv_graph(c), "64");
@@ -122,7 +146,8 @@ TEST(ConvHalo, TakesWhatFits) {
     EXPECT_FALSE(has_halo({.x = "f32[1,64,9,9]", .w = "f32[64,64,3,3]"}));
     EXPECT_FALSE(has_halo({.x = "f16[1,64,9,9]", .w = "f16[64,64,3,3]", .strides = {1, 2}}));
     EXPECT_FALSE(has_halo({.x = "f16[1,128,9,9]", .w = "f16[64,64,3,3]", .groups = 2}));
-    EXPECT_FALSE(has_halo({.x = "f16[1,24,9,9]", .w = "f16[64,24,3,3]"}));   // half of a slab
+    EXPECT_TRUE(has_halo({.x = "f16[1,8,9,9]", .w = "f16[8,8,3,3]"}));
+    EXPECT_FALSE(has_halo({.x = "f16[1,12,9,9]", .w = "f16[64,12,3,3]"}));   // rows of inputs
     EXPECT_FALSE(has_halo({.x = "f16[1,192,9,9]", .w = "f16[64,192,3,3]"})); // weights
     EXPECT_FALSE(has_halo({.x = "f16[1,64,9,9]", .w = "f16[66,64,3,3]"}));   // rows of results
     EXPECT_FALSE(has_halo({.x = "f16[1,64,70,70]",
@@ -151,22 +176,31 @@ TEST(ConvHalo, ChosenForManyPositionsOfFewChannels) {
     };
     EXPECT_EQ(best("f16[32,64,56,56]", "f16[64,64,3,3]"), "conv_halo_square_64");
     EXPECT_EQ(best("f16[32,128,28,28]", "f16[128,128,3,3]"), "conv_halo_strip_64");
+    EXPECT_EQ(best("f16[1,16,512,512]", "f16[16,16,3,3]"), "conv_halo_square_16");
+    EXPECT_EQ(best("f16[1,32,512,512]", "f16[16,32,3,3]"), "conv_halo_square_16");
     EXPECT_FALSE(best("f16[1,64,7,7]", "f16[64,64,3,3]").starts_with("conv_halo"));
 }
 
-/// To three colours: whole vectors of results, of which readers take a part.
-TEST(ConvHalo, FewResultsThroughTheBackend) {
+/// To three colours, and one: whole vectors of results, of which readers take a part.
+void expect_few_results(int64_t channels, int64_t results) {
     Graph g;
     ops::Conv a;
     a.strides = a.dilations = {1, 1};
     a.low = a.high = to_dims({1, 1});
     a.dtype = DType::F16;
-    Value w = ops::constant(g, random_elements(DType::F16, {3, 32, 3, 3}, 3, -0.2, 0.2));
-    Value bias = ops::constant(g, random_elements(DType::F16, {3, 1, 1}, 4));
-    Value x = g.add_input("x", parse_type("f16[1,32,128,130]"));
+    Value w =
+        ops::constant(g, random_elements(DType::F16, {results, channels, 3, 3}, 3, -0.2, 0.2));
+    Value bias = ops::constant(g, random_elements(DType::F16, {results, 1, 1}, 4));
+    Value x = g.add_input("x", parse_type(str("f16[1,", channels, ",128,130]")));
     g.add_output("y", ops::maximum(g, ops::add(g, ops::conv(g, a, x, w), bias), 0.0));
     BackendRun run = expect_backend(g, {.cc = 90, .tolerance = 6e-3});
     EXPECT_EQ(run.kernels, (std::vector<std::string>{"copy", "conv", "copy"}));
+}
+
+TEST(ConvHalo, FewResultsThroughTheBackend) {
+    expect_few_results(32, 3);
+    expect_few_results(16, 1);
+    expect_few_results(8, 5);
 }
 
 } // namespace

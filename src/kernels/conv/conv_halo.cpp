@@ -19,9 +19,12 @@ constexpr std::string_view strip_name = "strip";
 constexpr int64_t side = 8; // of a square
 constexpr int64_t tile_rows = 64;
 constexpr int64_t line = 128;
-constexpr int64_t panel = 64; // columns that TMA stores at once
+constexpr int64_t panel = 64;          // columns that TMA stores at once
+constexpr int64_t fewest_columns = 16; // of a tile
 constexpr int64_t least_slots = 2;
 constexpr int64_t most_slots = 8;
+constexpr int64_t step_channels = 16; // of a product
+constexpr int64_t most_steps = line / 2 / step_channels;
 
 /// `struct Halo` of conv_halo.cuh.
 struct HaloArg {
@@ -37,6 +40,7 @@ struct Halo {
     int64_t width = 0, height = 0, slabs = 0; // pixels
     int64_t tiles_across = 0, tiles_down = 0, tiles = 0, column_tiles = 0;
     int64_t slab_bytes = 0, weight_bytes = 0;
+    int64_t steps = 0; // products of 16 channels in a slab
     int64_t groups = 2, slots = 0;
 
     int64_t slot_bytes() const { return slabs * slab_bytes; }
@@ -70,6 +74,8 @@ Halo halo_of(const ConvShape& s, const ConvHalo& parameters, const Arch& arch) {
     h.rows = h.strip ? std::min(tile_rows / h.width, w.out[1]) : side;
     h.height = h.rows + below;
     h.slabs = div_up(w.channels, slab_elements(s.x.dtype));
+    // Only the last slab may have fewer channels, and all slabs make as many products.
+    h.steps = std::min(div_up(w.channels, step_channels), most_steps);
     h.tiles_across = div_up(w.out[2], h.across);
     h.tiles_down = h.rows > 0 ? div_up(w.out[1], h.rows) : 0;
     h.tiles = h.tiles_across * h.tiles_down * s.images;
@@ -93,14 +99,12 @@ bool runs(const ConvShape& s, const Arch& arch) {
     auto chunked = [chunk](int64_t v) { return v % chunk == 0 && v >= 0; };
     bool flat = w.in[0] == 1 && w.kernel[0] == 1 && w.low[0] == 0 && w.out[0] == 1;
     bool plain = s.groups == 1 && w.stride[1] == 1 && w.stride[2] == 1 && s.taps() > 1;
-    // Products of a half of a slab are better than none of it: the others need fewer bytes.
-    bool filled = 2 * w.channels >= slab_elements(s.x.dtype);
     bool layout = w.step_c == 1 && chunked(w.step_n) && chunked(w.step[1]) && chunked(w.step[2]) &&
                   chunked(s.x.view.offset) && chunked(s.w.view.offset) &&
                   chunked(s.w.view.strides[0]) && chunked(s.tap_step) && s.w.view.strides[1] == 1 &&
                   w.channels % chunk == 0;
     bool halves = bit_width(s.x.dtype) == 16 && wgmma_types(s.x.dtype, s.w.dtype, false);
-    return arch.has_wgmma() && halves && flat && plain && filled && layout;
+    return arch.has_wgmma() && halves && flat && plain && layout;
 }
 
 bool fits(const Halo& h, const Arch& arch) {
@@ -110,15 +114,19 @@ bool fits(const Halo& h, const Arch& arch) {
            h.tiles < most_tiles && h.column_tiles <= arch.sms;
 }
 
-/// By the law of the other convolutions by wgmma; not yet measured.
+/// By the law of the other convolutions by wgmma.
 double halo_us(const ConvShape& s, const Halo& h, const Contraction& c, const Arch& arch) {
     constexpr double launch = 0.7;
     constexpr double l2_bytes_per_clock = 40; // of an SM, in boxes of few lines
-    // Of 64 x 64 x 16, where the tensor cores alone take 32, and of 64 x 32 x 16.
-    double product_clocks = h.columns < panel ? 26 : 40 * static_cast<double>(h.columns) / panel;
+    // Of 64 x 64 x 16, where the tensor cores alone take 32; fewer columns still read all of A.
+    double wide = static_cast<double>(h.columns);
+    double product_clocks = h.columns < panel ? 23 + wide / 4 : 34 * wide / panel;
+    // Turns and barriers between the products of two tiles. Measured on an H200: tiles of 36 and 72
+    // products of 32 columns at 1,680 and 2,800 clocks, of 36 of 64 columns at 1,960.
+    constexpr double between = 560;
     double clock = arch.clock_ghz * 1e3;
     auto each = static_cast<double>(div_up(h.tiles, h.blocks(arch) / h.column_tiles));
-    double products = static_cast<double>(s.taps() * h.slabs * 4) * product_clocks;
+    double products = static_cast<double>(s.taps() * h.slabs * h.steps) * product_clocks;
     double end = static_cast<double>(h.columns) / 2 * (8.0 + value_instructions(c.epilogue)) * 4;
     double loads = static_cast<double>(h.slot_bytes()) / l2_bytes_per_clock;
     // The first tile waits for all weights, which come before the kernel's wait where they are
@@ -126,7 +134,8 @@ double halo_us(const ConvShape& s, const Halo& h, const Contraction& c, const Ar
     double hidden = s.w_constant ? 2000 : 0;
     double weights = static_cast<double>(h.weight_bytes) / l2_bytes_per_clock;
     double start = std::max(weights - hidden, 0.0) + 1500;
-    double tile = std::max({products, loads, (products + end) / static_cast<double>(h.groups)});
+    double tile =
+        std::max({products + between, loads, (products + end) / static_cast<double>(h.groups)});
     double dram = bytes_moved(s) / (arch.dram_gbs * 0.8e3);
     return launch + std::max((start + each * tile + end + 800) / clock, start / clock + dram);
 }
@@ -204,11 +213,13 @@ void add_halo_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& arc
     if (c.paired() || bit_width(s.out.dtype) != 16 || !can_store_by_tma(c, sizes_out(s))) {
         return;
     }
-    for (int columns : {32, 64, 128}) {
+    for (int columns : {16, 32, 64, 128}) {
         for (std::string_view tile : {square_name, strip_name}) {
             ConvHalo parameters{std::string(tile), columns};
             Halo h = halo_of(s, parameters, arch);
-            bool fills = columns < panel ? s.results <= columns : s.results > columns - panel;
+            bool few = columns < panel;
+            bool fills = s.results > columns - (few ? fewest_columns : panel) &&
+                         (!few || s.results <= columns);
             if (fills && fits(h, arch)) {
                 out.push_back(make_tactic(parameters, halo_us(s, h, c, arch)));
             }
@@ -225,9 +236,9 @@ Emitted emit_halo_conv(const ConvShape& s, const Arch& arch, const ConvHalo& par
     l.program.uses = {"types", "math"};
     l.program.defines =
         str("#define WGMMA_TYPE \"", s.x.dtype == DType::F16 ? "f16" : "bf16", "\"\n#define BN ",
-            h.columns, "\n#define STRIP ", h.strip ? 1 : 0, "\n#define NC ", h.groups,
-            "\n#define SLOTS ", h.slots, "\n#define FULL ", e.full >= 0 ? 1 : 0, "\n",
-            store_text(c, store_width(c)).defines);
+            h.columns, "\n#define STEPS ", h.steps, "\n#define STRIP ", h.strip ? 1 : 0,
+            "\n#define NC ", h.groups, "\n#define SLOTS ", h.slots, "\n#define FULL ",
+            e.full >= 0 ? 1 : 0, "\n", store_text(c, store_width(c)).defines);
     l.program.body = str(device_file("wgmma"), persistent_text(c, e));
     l.program.family = "conv_halo";
     l.entry = "conv_halo";

@@ -3,17 +3,18 @@
 // of BN results in shared memory, and TMA fetches the inputs under a tile of 64 results once, its
 // halo included, into one of SLOTS. A pixel of a slab of 64 channels is a line of 128 bytes, so a
 // kernel position is the same memory from another line on. The swizzle goes by address, as TMA
-// wrote it.
+// wrote it. STEPS products of 16 channels read a line; TMA fills those that are not full with
+// zeros.
 //
 // A tile is a square of 8 x 8 results: 8 results of a row are 8 adjacent lines, and their rows are
 // `width` lines apart. Or, with STRIP, it is whole rows of results, whose lines are adjacent
 // together with those of their padding: the products of these are not stored.
 //
 // NC warpgroups have tiles in turn: one multiplies while others store, through panels of 64
-// columns, of which 32 stay empty where the convolution has no more (BN 32). A panel is a warp's,
-// two rows of a square, or with STRIP a warpgroup's. With FULL an operand of the epilogue has the
-// shape of the result: TMA loads it into the panel beside the multiplication. Traffic: the input
-// once and its halos from L2, the weights once for each block, the result once.
+// columns, of which some stay empty where the convolution has no more (BN 16 or 32). A panel is a
+// warp's, two rows of a square, or with STRIP a warpgroup's. With FULL an operand of the epilogue
+// has the shape of the result: TMA loads it into the panel beside the multiplication. Traffic: the
+// input once and its halos from L2, the weights once for each block, the result once.
 struct Halo {
     i32 across, down, tiles, columns;                     // tiles; of BN results
     i32 kernel_w, kernel_h, dilation_w, dilation_h;       // of windows
@@ -116,7 +117,7 @@ DEVICE void multiply(float* sums, u32 weights, u32 lines, const Halo& h) {
         for (int i = 0, s = 0; i < steps; i++) {
             wgmma_fence();
 #pragma unroll
-            for (int k = 0; k < 4; k++)
+            for (int k = 0; k < STEPS; k++)
                 wgmma<BN>(sums, at + k * 2, b + k * 2, started | k);
             wgmma_commit();
             started = 1;
