@@ -50,13 +50,17 @@ ChannelChain chain_behind(const Graph& g, const Node& n, const Users& users) {
 } // namespace
 
 Graph rewrite_chains(const Graph& g, const std::function<bool(const Node&)>& wanted,
-                     const std::function<Value(Rewriter&, const ChannelChain&)>& made) {
+                     const std::function<Value(Rewriter&, const ChannelChain&)>& made,
+                     const std::function<bool(DType)>& ends) {
     std::optional<Users> users;                  // once there is something to do
     std::map<const Node*, ChannelChain> by_last; // node
     for (const Node& n : g.nodes()) {
         if (wanted(n)) {
             users = users ? std::move(users) : users_of(g);
             ChannelChain chain = chain_behind(g, n, *users);
+            while (!chain.maps.empty() && !ends(chain.maps.back()->as<Map>().dtype)) {
+                chain.maps.pop_back();
+            }
             by_last.emplace(&chain.last(), chain);
         }
     }

@@ -19,9 +19,12 @@ struct ChannelChain {
     Value result() const { return last().outputs[0]; }
 };
 /// Rewrites nodes together with the maps behind them: `made` gives what stands for the result of
-/// the last one, for each node that is `wanted`.
-Graph rewrite_chains(const Graph& g, const std::function<bool(const Node&)>& wanted,
-                     const std::function<Value(Rewriter&, const ChannelChain&)>& made);
+/// the last one, for each node that is `wanted`. Maps at the end whose results are not of such
+/// types are left out.
+Graph rewrite_chains(
+    const Graph& g, const std::function<bool(const Node&)>& wanted,
+    const std::function<Value(Rewriter&, const ChannelChain&)>& made,
+    const std::function<bool(DType)>& ends = [](DType) { return true; });
 
 /// The chain's maps of `y`, which stands for the first node's result; `change` makes of a constant
 /// with an element a channel what goes with the channels of y. Its axis of channels is given.

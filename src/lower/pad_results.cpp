@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // pad_results: a convolution whose last results fill no vector (to 3 colours, as at the end of
 // networks that make images) makes further ones of zero weights, and its readers read a part. TMA
-// stores whole vectors, without which the kernels that fetch their input once do not run.
+// stores whole vectors, without which the kernels that fetch their input once do not run. They
+// store 16 bits: a map to wider elements stays behind the part.
 #include "base/integers.h"
 #include "lower/channel_chain.h"
 #include "lower/lowering.h"
@@ -14,7 +15,6 @@ namespace ingot::plan {
 namespace {
 
 constexpr int64_t vector = 8; // elements of 16 bits
-constexpr int64_t fewest_channels = 32;
 /// Fewer results take a launch's time anyway.
 constexpr int64_t fewest_positions = 16384;
 
@@ -28,8 +28,8 @@ bool is_wanted(const Graph& g, const Node& n) {
     const Dims& out = g.type(n.outputs[0]).dims;
     int64_t positions = out[2].as_const().value_or(0) * out[3].as_const().value_or(0);
     return a.groups == 1 && a.strides == std::vector<int64_t>{1, 1} && s[2] * s[3] > 1 &&
-           s[0] % vector != 0 && s[1] % vector == 0 && s[1] >= fewest_channels &&
-           positions >= fewest_positions && a.dtype == w->dtype();
+           s[0] % vector != 0 && s[1] % vector == 0 && positions >= fewest_positions &&
+           a.dtype == w->dtype();
 }
 
 /// With zeros behind the elements along an axis.
@@ -73,7 +73,8 @@ Pass pad_results(const KernelSet&) {
             [](const Graph& g, const PassOptions&) {
                 return rewrite_chains(
                     g, [&g](const Node& n) { return is_wanted(g, n); },
-                    [&g](Rewriter& r, const ChannelChain& chain) { return made(r, g, chain); });
+                    [&g](Rewriter& r, const ChannelChain& chain) { return made(r, g, chain); },
+                    is_half);
             },
         .structural = true,
     };
