@@ -69,4 +69,16 @@ struct ShortDot : NoParameters {
 void add_short_tactic(std::vector<Tactic>& out, const Contraction& c, const Arch& arch);
 Emitted emit_short(const Contraction& c);
 
+/// Many rows by at most 8 columns: threads share a row, which they read in vectors.
+struct NarrowDot {
+    static constexpr std::string_view pattern = "narrow_r{rows}";
+    int rows = 1; // of a thread
+    template <class Self, class F>
+    static void fields(Self& self, F&& field) {
+        field("rows", self.rows);
+    }
+};
+void add_narrow_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch);
+Emitted emit_narrow(const Contraction& c, const NarrowDot& parameters);
+
 } // namespace ingot::kernels

@@ -38,6 +38,7 @@ std::vector<Tactic> gemm_tactics(const Contraction& c, const Problem& p) {
             add_tile_tactics<GemvTiles>(all, tile_shape(c), nullptr, p.arch);
             add_wgmma_tactics(all, c, p.arch, p.tf32);
             add_short_tactic(all, c, p.arch);
+            add_narrow_tactics(all, c, p.arch);
         }
         add_mma_tactics(all, c, p.arch, p.tf32);
     }
@@ -63,6 +64,9 @@ Emitted emit_gemm(const Contraction& c, const Arch& arch, const Tactic& t) {
     }
     if (t.is<ShortDot>()) {
         return emit_short(c);
+    }
+    if (const auto* narrow = t.as<NarrowDot>()) {
+        return emit_narrow(c, *narrow);
     }
     if (std::optional<Emitted> e = emit_gemv(c, arch, t)) {
         return std::move(*e);
