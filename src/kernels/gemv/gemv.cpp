@@ -65,12 +65,16 @@ double cost_us(const Contraction& c, int share, const Arch& arch) {
     double busy = std::min<double>(arch.sms, std::max(blocks, 1.0));
     double dram_us = traffic_bytes(c) / (arch.dram_gbs * 1.02e3);
     double math_us = 1.7 * macs / (busy * 128 * arch.clock_ghz * 1e3);
+    // Warps start, add up their lanes' sums and store: instructions, whatever the depth.
+    double sums = static_cast<double>(c.batches() * div_up(c.n(), columns_of(c)) * share);
+    sums *= 150 + 12.0 * gemv_rows(c) * columns_of(c);
+    double ends_us = sums / (arch.sms * 4 * arch.clock_ghz * 1e3);
     constexpr double streams = 4e6;   // bytes from which memory bandwidth decides
     constexpr double stream_us = 2.4; // until enough loads are in flight
     double memory_us = traffic_bytes(c) > streams
                            ? stream_us + blocks_us(blocks, std::max(rounds, 1.0), dram_us, arch)
                            : std::max(waves * std::max(rounds, 1.0) * 0.45, dram_us);
-    return 0.3 + std::max(memory_us, math_us);
+    return 0.3 + std::max({memory_us, math_us, ends_us});
 }
 
 /// Swaps a and b where only the columns are few.
