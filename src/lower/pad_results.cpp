@@ -8,6 +8,7 @@
 #include "lower/lowering.h"
 #include "ops/ops.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace ingot::plan {
@@ -18,18 +19,27 @@ constexpr int64_t vector = 8; // elements of 16 bits
 /// Fewer results take a launch's time anyway.
 constexpr int64_t fewest_positions = 16384;
 
+/// Over two axes, or over three of which windows walk the last two.
 bool is_wanted(const Graph& g, const Node& n) {
     const Tensor* w = n.is(ops::conv_def) ? g.constant(n.inputs[1]) : nullptr;
-    if (w == nullptr || w->rank() != 4 || !is_half(w->dtype())) {
+    if (w == nullptr || !is_half(w->dtype())) {
         return false;
     }
     const auto& a = n.as<ops::Conv>();
     const Shape& s = w->shape();
+    bool flat = w->rank() == 4 || (w->rank() == 5 && s[2] == 1);
+    bool plain = std::ranges::all_of(a.strides, [](int64_t v) { return v == 1; });
+    if (!flat || !plain || a.groups != 1 || a.dtype != w->dtype()) {
+        return false;
+    }
+    int64_t positions = 1;
+    int64_t taps = 1;
     const Dims& out = g.type(n.outputs[0]).dims;
-    int64_t positions = out[2].as_const().value_or(0) * out[3].as_const().value_or(0);
-    return a.groups == 1 && a.strides == std::vector<int64_t>{1, 1} && s[2] * s[3] > 1 &&
-           s[0] % vector != 0 && s[1] % vector == 0 && positions >= fewest_positions &&
-           a.dtype == w->dtype();
+    for (size_t i = 2; i < out.size(); ++i) {
+        positions *= out[i].as_const().value_or(0);
+        taps *= s[i];
+    }
+    return taps > 1 && s[0] % vector != 0 && s[1] % vector == 0 && positions >= fewest_positions;
 }
 
 /// With zeros behind the elements along an axis.

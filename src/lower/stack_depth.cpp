@@ -2,6 +2,8 @@
 // stack_depth: a convolution over three axes becomes one over two, whose channels are those of its
 // positions along the first axis, side by side. Kernels for two axes fetch whole boxes of their
 // input (conv_wgmma) and take a third of the time; the input is written once for each position.
+// They take whole vectors of channels: behind few ones there are channels of zeros.
+#include "base/integers.h"
 #include "ir/rewrite.h"
 #include "lower/lowering.h"
 #include "ops/ops.h"
@@ -15,13 +17,24 @@ namespace {
 
 /// A larger input is copied for longer than that saves.
 constexpr int64_t most_channels = 8192;
+/// The kernel for few channels takes up to these without vectors.
+constexpr int64_t few_channels = 4;
+/// Kernels take as long for fewer results.
+constexpr int64_t fewest_results = 8;
 
 struct Deep {
     int64_t depth, results;           // positions along the first axis: of the input, of the result
     int64_t kernel, stride, dilation; // along it
     int64_t low;
+    int64_t zeros;     // channels
     double operations; // of the convolution
 };
+
+/// Channels that `channels` lack of whole vectors of 16 bytes.
+int64_t zero_channels(int64_t channels, DType type) {
+    int64_t vector = 128 / bit_width(type);
+    return channels <= few_channels ? 0 : round_up(channels, vector) - channels;
+}
 
 std::optional<Deep> deep(const Graph& g, const Node& n) {
     const Tensor* w = g.constant(n.inputs[1]);
@@ -41,10 +54,12 @@ std::optional<Deep> deep(const Graph& g, const Node& n) {
         return std::nullopt;
     }
     double operations = 2.0 * static_cast<double>(w->count()) * static_cast<double>(*results);
+    operations *= static_cast<double>(std::max(s[0], fewest_results)) / static_cast<double>(s[0]);
     for (size_t i = 3; i < 5; ++i) {
         operations *= static_cast<double>(g.type(n.outputs[0]).dims[i].as_const().value_or(100));
     }
-    return Deep{*depth, *results, s[2], a.strides[0], a.dilations[0], *low, operations};
+    int64_t zeros = zero_channels(s[1] * s[2], x.dtype);
+    return Deep{*depth, *results, s[2], a.strides[0], a.dilations[0], *low, zeros, operations};
 }
 
 /// The elements that position `tap` of windows meets, for each result: zeros outside of x.
@@ -72,10 +87,11 @@ Value met_by(Graph& g, Value x, const Deep& d, int64_t tap) {
     return parts.size() == 1 ? parts[0] : ops::concat(g, parts, 2);
 }
 
-/// [results, channels, depth, ...] as [results, depth * channels, 1, ...].
-Tensor stacked(const Tensor& w) {
+/// [results, channels, depth, ...] as [results, depth * channels, 1, ...], with zeros behind the
+/// channels.
+Tensor stacked(const Tensor& w, int64_t zeros) {
     Shape s = w.shape();
-    Tensor out = Tensor::empty(w.dtype(), {s[0], s[2] * s[1], 1, s[3], s[4]});
+    Tensor out = Tensor::zeros(w.dtype(), {s[0], s[2] * s[1] + zeros, 1, s[3], s[4]});
     size_t block = w.bytes().size() / static_cast<size_t>(s[0] * s[1] * s[2]);
     std::byte* to = out.mutable_bytes().data();
     for (int64_t r = 0; r < s[0]; ++r) {
@@ -86,6 +102,7 @@ Tensor stacked(const Tensor& w) {
                 to += block;
             }
         }
+        to += block * static_cast<size_t>(zeros);
     }
     return out;
 }
@@ -95,10 +112,15 @@ Values stack(Graph& g, const Node& n, std::span<const Value> in, const Deep& d) 
     for (int64_t tap = 0; tap < d.kernel; ++tap) {
         parts.push_back(met_by(g, in[0], d, tap));
     }
+    if (d.zeros > 0) {
+        Dims dims = g.type(parts[0]).dims;
+        dims[1] = d.zeros;
+        parts.push_back(ops::full(g, g.type(in[0]).dtype, dims, 0));
+    }
     auto a = n.as<ops::Conv>();
     a.strides[0] = a.dilations[0] = 1;
     a.low[0] = a.high[0] = 0;
-    Tensor w = stacked(*g.constant(in[1]));
+    Tensor w = stacked(*g.constant(in[1]), d.zeros);
     return {ops::conv(g, a, ops::concat(g, parts, 1), ops::constant(g, std::move(w)))};
 }
 

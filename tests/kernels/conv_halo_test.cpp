@@ -111,6 +111,17 @@ TEST(ConvHalo, FewChannels) {
     }
 }
 
+TEST(ConvHalo, SlicesOfVolumes) {
+    // Windows over the last two of three axes, as stack_depth leaves them.
+    ConvCase c{.x = "f16[2,8,3,9,11]", .w = "f16[8,8,1,3,3]"};
+    c.strides = c.dilations = {1, 1, 1};
+    c.low = c.high = {0, 1, 1};
+    expect_tiles(conv_graph(c), "16");
+    c.x = "bf16[1,16,3,9,11]";
+    c.w = "bf16[40,16,1,3,3]";
+    expect_tiles(conv_graph(c), "64");
+}
+
 TEST(ConvHalo, WindowsOfOneRow) {
     ConvCase c{.x = "f16[2,40,9,12]", .w = "f16[24,40,1,5]", .low = {0, 2}, .high = {0, 2}};
     expect_tiles(conv_graph(c), "64");
