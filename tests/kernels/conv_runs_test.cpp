@@ -108,6 +108,23 @@ TEST(ConvRuns, PaddedLinesOfOddLengthAreCutByTma) {
         ran(sweep(conv_graph(line("f16[1,16,30]", "f16[24,16,8]", 4, 2, 2))), "conv_wgmma"));
 }
 
+TEST(ConvRuns, LongLines) {
+    // More positions than 16 bits count, copied by 16 and 4 bytes and by elements.
+    for (const ConvCase& c : {line("f16[2,8,30100]", "f16[16,8,5]", 61, 2, 2),
+                              line("f16[1,6,66000]", "f16[8,6,4]", 131, 1, 2),
+                              line("bf16[1,5,33001]", "bf16[8,5,3]", 64, 1, 1)}) {
+        EXPECT_TRUE(ran(sweep(with_residual(c)), "conv_mma_64x64_s1")) << c.x;
+    }
+    FamilyOptions options;
+    options.tactic = "conv_mma_128x64_s1";
+    for (int cc : {80, 120}) {
+        options.cc = cc;
+        ConvCase c = line("f16[1,16,32001]", "f16[8,16,3]", 1, 2, 2);
+        c.dilations = {2};
+        EXPECT_EQ(expect_family(conv_graph(c), options).tactic, options.tactic);
+    }
+}
+
 TEST(ConvRuns, OneRowOfAPlane) {
     ConvCase c{.x = "f16[2,48,1,37]",
                .w = "f16[24,48,1,5]",

@@ -12,6 +12,7 @@
 #include "ops/ops.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ingot::kernels {
 
@@ -91,20 +92,44 @@ void layout(LayoutArgs& args) {
 
 // --- tactics
 
+/// The farthest coordinate of a window along an axis.
+int64_t far_position(const WindowArg& w, size_t i) {
+    return w.in[i] + w.low[i] + w.kernel[i] * w.dilation[i] + w.stride[i] * w.out[i];
+}
+
+/// Positions along the last two axes are kept in 16 bits, those along the first one in 32.
+constexpr int64_t most_positions = 30000;
+constexpr int64_t most_slices = int64_t{1} << 30;
+
 bool fits_mma(const ConvShape& s, const Contraction& c) {
-    constexpr int64_t most = 30000; // positions are kept in 16 bits
     int64_t far = s.x.view.offset;
     for (size_t i = 0; i < s.x.view.shape.size(); ++i) {
         far += std::abs((s.x.view.shape[i] - 1) * s.x.view.strides[i]);
     }
-    const WindowArg& w = s.window;
-    bool small = true;
-    for (size_t i = 0; i < 3; ++i) {
-        small = small &&
-                w.in[i] + w.low[i] + w.kernel[i] * w.dilation[i] + w.stride[i] * w.out[i] < most;
+    bool small = far_position(s.window, 0) < most_slices;
+    for (size_t i = 1; i < 3; ++i) {
+        small = small && far_position(s.window, i) < most_positions;
     }
     return small && far < (int64_t{1} << 30) && c.n() * c.columns.b[0] < (int64_t{1} << 32) &&
            c.k() < (int64_t{1} << 30) && c.m() < (int64_t{1} << 31);
+}
+
+/// The same convolution; the only axis of a long line is the first one.
+ConvShape with_long_line(const ConvShape& s) {
+    const WindowArg& w = s.window;
+    bool line = far_position(w, 2) >= most_positions;
+    for (size_t i = 0; i < 2; ++i) {
+        line = line && w.in[i] == 1 && w.out[i] == 1 && w.kernel[i] == 1 && w.low[i] == 0;
+    }
+    if (!line) {
+        return s;
+    }
+    ConvShape turned = s;
+    WindowArg& t = turned.window;
+    for (auto* axes : {&t.in, &t.out, &t.kernel, &t.stride, &t.dilation, &t.low, &t.step}) {
+        std::swap((*axes)[0], (*axes)[2]);
+    }
+    return turned;
 }
 
 /// Bytes that one copy takes: `copy_bytes`.
@@ -156,7 +181,7 @@ double bytes_moved(const ConvShape& s, const Contraction& c) {
 }
 
 void add_mma(std::vector<Tactic>& out, const ConvShape& given, const Problem& p) {
-    ConvShape s = with_dense_taps(given);
+    ConvShape s = with_long_line(with_dense_taps(given));
     Contraction c = window_contraction(s);
     if (!mma_runs(s.x.dtype, s.w.dtype, p.tf32, p.arch) || !fits_mma(s, c) || c.k() == 0) {
         return;
@@ -168,6 +193,7 @@ void add_mma(std::vector<Tactic>& out, const ConvShape& given, const Problem& p)
         // Larger warp tiles would spill.
         int most = a.x == 0 ? 1024 : narrow || takes_registers(s.x.dtype) ? 2048 : 4096;
         most = s.x.dtype == DType::F8E4M3 ? std::min(most, 1024) : most;
+        most = far_position(s.window, 0) >= most_positions ? std::min(most, 2048) : most;
         if (t.wm * t.wn > most) {
             continue;
         }
@@ -258,7 +284,7 @@ Emitted emit_simt_conv(const ConvShape& s) {
 
 Emitted emit_mma_conv(const ConvShape& given, const Arch& arch, const ConvMma& parameters,
                       int variant) {
-    ConvShape s = with_dense_taps(given);
+    ConvShape s = with_long_line(with_dense_taps(given));
     const MmaTile& tile = parameters.tile();
     int splits = parameters.splits;
     Contraction c = generalised(window_contraction(s), variant & variant_rows);
