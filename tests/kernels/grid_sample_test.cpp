@@ -161,7 +161,7 @@ TEST(GridSample, MapsBehindIt) {
 /// Samples of images of several sizes, times weights, summed over the points: `stacked` as
 /// deformable attention is often written, with an axis for the images.
 Graph attention(DType t, DType weights, const std::vector<Shape>& sizes, int64_t channels,
-                int64_t points, ops::GridSample a = {}, bool rounded = true) {
+                int64_t points, const ops::GridSample& a = {}, bool rounded = true) {
     Graph g;
     std::vector<Value> samples;
     for (size_t i = 0; i < sizes.size(); ++i) {
@@ -204,6 +204,7 @@ TEST(GridSample, WeightedSums) {
         expect_family(attention(DType::F16, DType::F16, {{4, 5}}, 8, 9, {mode, "border"}), o);
     }
     expect_family(attention(DType::F32, DType::F32, {{4, 5}, {2, 2}}, 3, 21), o);
+    expect_family(attention(DType::F32, DType::F32, {{0, 5}, {2, 2}}, 3, 0), o);
 }
 
 /// One launch, with the weighted sum behind it.

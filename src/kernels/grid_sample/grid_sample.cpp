@@ -208,7 +208,7 @@ std::string image_text(const SampleJob& job, const Places& places, Signature& s,
     images.size("first", [](const Image& i) { return i.first; });
     images.size("positions", [](const Image& i) { return i.positions; });
     std::string taps = taps_text(job, images, "at_place", offset);
-    int64_t own = job.reads() * (job.vector + 3) * k;
+    int64_t own = k * job.reads() * (job.vector + 3);
     uint64_t turns =
         std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(most_unrolled / own, 1, 4)));
     return str("#pragma unroll 1\nfor (int i = 0; i < ", job.images.size(), "; ++i) {\n",
@@ -320,6 +320,9 @@ Emitted emit(const Problem& p, const Tactic& t) {
     for (const Image& image : job.images) {
         const Shape& x = image.x->view.shape;
         const Shape& grid = image.grid->view.shape;
+        if (image.grid->view.count() == 0) {
+            continue;
+        }
         require(image.x->view.count() > 0, ErrorCode::InvalidArgument, "grid_sample of ", x,
                 ": there are no elements to read");
         require(*std::max_element(x.begin(), x.end()) < INT32_MAX, ErrorCode::Unsupported,
