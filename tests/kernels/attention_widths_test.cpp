@@ -67,6 +67,7 @@ TEST(AttentionWidths, WideHeads) {
     a.softcap = 1.5;
     sweep(graph_of(DType::F16, {1, 2, 1, 40, 70, 256, 256}, a));
     sweep(graph_of(DType::F16, {1, 2, 1, 40, 70, 256, 256}, a, "f32[1,2,40,70]"));
+    sweep(graph_of(DType::BF16, {1, 2, 1, 40, 100, 208, 208}, a, "f32[1,2,40,100]"));
     FamilyRun r = expect_family(graph_of(DType::F16, {1, 1, 1, 60, 1500, 256, 256}),
                                 {.tactic = "att_wgmma_128s1w"});
     EXPECT_EQ(r.entries.size(), 2U);
@@ -75,13 +76,17 @@ TEST(AttentionWidths, WideHeads) {
 }
 
 TEST(AttentionWidths, ResultsOfBytes) {
-    for (Sizes s : {Sizes{1, 2, 2, 40, 70, 256, 256}, Sizes{1, 2, 1, 40, 70, 64, 32},
-                    Sizes{2, 4, 2, 3, 70, 192, 128}}) {
+    auto bytes_of = [](const Sizes& s) {
         Graph g;
         Value y = add_attention(g, DType::F16, s, {}, "");
         g.add_output("y", rounded_to_bytes(g, y, DType::I8, 0.01));
-        sweep(g, {.tolerance = 1.1});
-    }
+        return g;
+    };
+    sweep(bytes_of({1, 2, 1, 40, 70, 64, 32}), {.tolerance = 1.1});
+    sweep(bytes_of({2, 4, 2, 3, 70, 192, 128}), {.tolerance = 1.1});
+    EXPECT_EQ(refusal(bytes_of({1, 2, 2, 40, 70, 256, 256}), "attention").value_or(""),
+              "no family 'attention' takes the group: values of 256 elements that are rounded to "
+              "bytes;");
 }
 
 /// Rows of 8 and 4 aligned bytes, padded in shared memory to different widths.

@@ -144,7 +144,7 @@ Tactic tactic(const Problem& p, const Heads& s, int mi, int warps) {
     int64_t splits = tile_splits(p, s, bm);
     double waves = static_cast<double>(div_up(s.blocks(bm) * splits, int64_t{2} * p.arch.sms));
     double flop =
-        4.0 * static_cast<double>(bm * s.arg.keys * s.pair()) / static_cast<double>(splits);
+        4.0 * static_cast<double>(s.pair() * s.arg.keys * bm) / static_cast<double>(splits);
     double rate = p.arch.mma_per_clock * p.arch.clock_ghz * 1000 * (mi == 2 ? 0.33 : 0.27) *
                   (wide ? 0.45 : 1);
     constexpr double begin_us = 1.8; // for a tile: rows of q, the first keys

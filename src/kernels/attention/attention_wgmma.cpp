@@ -111,7 +111,8 @@ int64_t most_keys(const Form& f, const Heads& s) {
         return f.lazy ? 0 : most_single_keys(f, s);
     }
     if (f.wide) {
-        return !s.heavy() ? 80 : padded(s.arg.values) > 208 ? 32 : 48;
+        int64_t most = !s.heavy() ? 80 : padded(s.arg.values) > 208 ? 32 : 48;
+        return s.heavy() && s.has_mask && s.arg.softcap > 0 ? most - 16 : most;
     }
     if (f.lazy) {
         return most_lazy_keys(f, s);

@@ -42,6 +42,11 @@ std::optional<std::string> refuse_map(const Group& group) {
     if (of != DType::F16 && of != DType::BF16 && of != DType::F32) {
         return str("a map of ", of);
     }
+    constexpr int64_t most_values = 160; // the text that rounds is there for each of them
+    int64_t values = group.graph.type(attention.outputs[0]).dims[3].as_const().value_or(0);
+    if (values > most_values) {
+        return str("values of ", values, " elements that are rounded to bytes");
+    }
     const auto& m = map.as<Map>();
     bool takes = ends_by_rounding(m.body) && bit_width(m.dtype) == 8;
     for (Value v : map.inputs) {
