@@ -13,7 +13,7 @@ namespace ingot::ops {
 
 namespace {
 
-/// What the steps read, as values of the loop's body.
+/// The operands of the steps, as values of the loop's body.
 struct Inside {
     Value x; // rows [S*B*D,G*H] of the inputs' products
     // i64: row of a direction and sequence in step t: t * stride[D,1] + first[D,B]; beyond a

@@ -21,7 +21,7 @@ private:
     bool plan_known(const Node& n);
     void plan_concat(const Node& n);
     void plan_kernel(uint32_t index);
-    /// What a kernel asks for: orders of operands, as in LayoutArgs, and of results.
+    /// The layouts that a kernel asks for: orders of operands, as in LayoutArgs, and of results.
     struct Layouts {
         std::vector<std::optional<Order>> want;
         std::vector<Order> orders;

@@ -216,7 +216,7 @@ TEST(Recurrence, ThroughTheBackend) {
     Graph g = layer({.steps = 6, .batch = 2, .hidden = 64, .reversed = {0, 1}});
     BackendRun run = expect_backend(g, {.tolerance = 1e-2});
     EXPECT_EQ(run.kernels, std::vector<std::string>{"recurrence"});
-    // What no kernel takes is a loop.
+    // A layer that no kernel takes is a loop.
     Graph loop = layer({.cell = "gru", .t = DType::F32, .hidden = 16, .reset_after = false});
     run = expect_backend(loop, {.tolerance = 1e-2});
     EXPECT_EQ(std::count(run.kernels.begin(), run.kernels.end(), "loop"), 1);

@@ -86,7 +86,7 @@ struct Steps {
     }
 };
 
-/// What follows from the parameters.
+/// The parameters and their consequences.
 struct Split {
     bool apart = false; // a launch is a step
     int64_t blocks = 1, warps = 4, columns = 1;
@@ -99,7 +99,7 @@ struct Split {
     static constexpr int64_t bytes_of_a_chunk = 1024; // of a tile: 16 rows of 64 bytes
 };
 
-/// Of a thread's registers: those of a tile's sums, inputs of two steps and states, and those left
+/// Registers of a thread: those of a tile's sums, inputs of two steps and states, and those left
 /// for tiles and weights by what ptxas takes beside them.
 int64_t registers_of_a_tile(const Layer& l, int64_t columns) {
     return (8 + 2 * l.a.gates() + 2) * columns;

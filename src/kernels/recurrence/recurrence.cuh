@@ -2,14 +2,15 @@
 // The steps of a recurrent layer. The warps of a cluster of BLOCKS blocks, which has COLUMNS * 8
 // sequences of a direction, share the hidden elements, TILES tiles of four a warp, and each
 // computes all gates of its elements: a tile of 16 rows of r is gates 0 to 3 of four elements. The
-// products have rows of r on the left and states on the right. Of the CHUNKS pieces of a row (64
-// bytes each) HELD stay in registers for all steps and KEPT in shared memory; the others are read
-// in each step. States go to all blocks of the cluster through shared memory: two buffers, since a
-// block has all of step t + 1 only when all warps have read step t. APART: a launch is one step,
-// whose blocks are no cluster: states lie in memory between launches, and the weights held are
-// loaded before the launch before has ended. T elements, in f32 states and sums. KIND 0: products
-// of halves; 1: of TF32; 2: of f32, as three of TF32. CELL 0 rnn, 1 gru (the reset scales the
-// product), 2 lstm. The functions gate_of, candidate_of and output_of come before this file.
+// products have rows of r on the left and states on the right. A row has CHUNKS pieces of 64 bytes:
+// HELD of them stay in registers for all steps and KEPT in shared memory; the others are read in
+// each step. States go to all blocks of the cluster through shared memory: two buffers, since a
+// block has all of step t + 1 only when all warps have read step t.
+// APART: a launch is one step, whose blocks are no cluster: states lie in memory between launches,
+// and the weights held are loaded before the launch before has ended.
+// T elements, in f32 states and sums. KIND 0: products of halves; 1: of TF32; 2: of f32, as three
+// of TF32. CELL 0 rnn, 1 gru (the reset scales the product), 2 lstm. The functions gate_of,
+// candidate_of and output_of come before this file.
 struct Recurrent {
     i32 steps, batch, hidden, directions;
     i32 groups;        // of sequences, in a direction
@@ -35,7 +36,7 @@ DEVICE void st_async2(u32 to, const float* v, u32 bar) {
 #endif
 }
 #endif
-/// What a thread has of its tiles: element `unit` of sequence `column`.
+/// The place of a thread in its tiles: element `unit` of sequence `column`.
 struct Place {
     int lane, row, part;  // row of a fragment, and which 16 bytes of its chunks
     int tile;             // the first
