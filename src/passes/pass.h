@@ -22,12 +22,14 @@ struct PassOptions {
     std::optional<DType> precision;
     /// Limits of constant folding: bytes of one result, bytes by which results that stay may
     /// outgrow the constants they are made of (each, and in total), and scalar operations in total.
-    int64_t fold_bytes = int64_t{64} << 20;
+    int64_t fold_bytes = int64_t{256} << 20;
     int64_t fold_growth = int64_t{1} << 20;
     int64_t fold_total_growth = int64_t{32} << 20;
     double fold_operations = 1e9;
     /// Whether the device multiplies f8e4m3 by f8e4m3 faster than 16-bit floats.
     bool f8_products = false;
+    /// Whether its products of f32 may round their operands, to TF32.
+    bool rounds_products = false;
     /// Whether it convolves bytes faster than floats.
     bool byte_convolutions = false;
     /// Scalar operations from which a convolution over three axes is slower than one over two, with

@@ -158,6 +158,7 @@ Setting setting_of(const Pass& pass, const PassCase& c) {
         out.tolerance = 0.02;
     }
     out.options.byte_convolutions = c.title.ends_with("[byte_convolutions]");
+    out.options.rounds_products = c.title.ends_with("[rounded_products]");
     if (c.title.ends_with("[flat_convolutions]")) {
         out.options.flat_convolutions = out.options.flat_f32_convolutions = 1;
     }

@@ -30,6 +30,7 @@ Graph lower(const Graph& g, const CompileOptions& options, const kernels::Arch& 
     const kernels::Arch& target = of_cuda.arch != 0 ? kernels::arch_of(of_cuda.arch) : arch;
     PassOptions facts;
     facts.f8_products = target.has_fp8_mma();
+    facts.rounds_products = of_cuda.tf32;
     if (target.has_wgmma()) { // which convolves over two axes alone
         constexpr double from = 2e8;
         facts.flat_convolutions = from;
