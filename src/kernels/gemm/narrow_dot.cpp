@@ -72,7 +72,7 @@ void add_narrow_tactics(std::vector<Tactic>& out, const Contraction& c, const Ar
     if (!runs(c)) {
         return;
     }
-    for (int rows : {1, 2, 4}) {
+    for (int rows : {1, 4}) {
         if (shared_bytes(c, rows) <= most_shared) {
             out.push_back(make_tactic(NarrowDot{rows}, cost_us(c, rows, arch)));
         }
