@@ -2,7 +2,8 @@
 // stack_depth: a convolution over three axes becomes one over two, whose channels are those of its
 // positions along the first axis, side by side. Kernels for two axes fetch whole boxes of their
 // input (conv_wgmma) and take a third of the time; the input is written once for each position.
-// They take whole vectors of channels: behind few ones there are channels of zeros.
+// They take whole vectors of channels: behind few ones there are channels of zeros, but not where
+// windows lie apart, as patches do, which other kernels gather.
 #include "base/integers.h"
 #include "ir/rewrite.h"
 #include "lower/lowering.h"
@@ -58,7 +59,8 @@ std::optional<Deep> deep(const Graph& g, const Node& n) {
     for (size_t i = 3; i < 5; ++i) {
         operations *= static_cast<double>(g.type(n.outputs[0]).dims[i].as_const().value_or(100));
     }
-    int64_t zeros = zero_channels(s[1] * s[2], x.dtype);
+    bool adjacent = a.strides[1] == 1 && a.strides[2] == 1;
+    int64_t zeros = adjacent ? zero_channels(s[1] * s[2], x.dtype) : 0;
     return Deep{*depth, *results, s[2], a.strides[0], a.dilations[0], *low, zeros, operations};
 }
 

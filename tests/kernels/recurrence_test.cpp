@@ -208,6 +208,9 @@ TEST(Recurrence, Refusals) {
               "no family 'recurrence' takes the group: elements are f64;");
     EXPECT_EQ(refusal(layer({.hidden = Dim::symbol("H")})).value_or(""),
               "no family 'recurrence' takes the group: H hidden elements are no known number;");
+    EXPECT_EQ(refusal(layer({.cell = "rnn", .hidden = 513})).value_or(""),
+              "no family 'recurrence' takes the group: a plain cell has 513 hidden elements, more "
+              "than 512;");
     EXPECT_EQ(refusal(layer({.cell = "gru", .reset_after = false})).value_or(""),
               "no family 'recurrence' takes the group: a step has two products;");
 }

@@ -314,6 +314,11 @@ std::optional<std::string> refuse(const Group& group) {
     if (a.cell == "gru" && !a.reset_after) {
         return "a step has two products";
     }
+    // Measured: 6 us a step for 1,024 elements, whose tiles are a quarter full; a loop takes 4.9.
+    constexpr int64_t most_plain = 512;
+    if (a.cell == "rnn" && hidden.value() > most_plain) {
+        return str("a plain cell has ", hidden, " hidden elements, more than ", most_plain);
+    }
     return std::nullopt;
 }
 
