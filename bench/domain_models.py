@@ -331,5 +331,5 @@ CASES = {
         strides=(2, 2, 2)), plain, ("f", (1, 1, 256, 256))),
 }
 # Exported by torch.jit.trace, as such models are shipped: recurrent layers stay LSTM and GRU nodes.
-SCRIPTED = {"crnn", "vad", "speaker_segmenter", "deepspeech", "gru_tagger", "lstm_lm", "encodec_encoder", "encodec_decoder",
+SCRIPTED = {"mimi_encoder", "crnn", "vad", "speaker_segmenter", "deepspeech", "gru_tagger", "lstm_lm", "encodec_encoder", "encodec_decoder",
             "ssdlite", "retinanet", "fasterrcnn", "fcos", "yolov8n", "yolo11n", "yolo12n", "yolo11n_seg", "yolov8n_pose", "yolov10n"}
