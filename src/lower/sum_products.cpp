@@ -45,9 +45,9 @@ bool holds_halves(const Graph& g, Value v, int depth = 0) {
                   g.constant(p->inputs[1])->get_f64(0) == 0;
     bool moves = p->is(reshape_def) || p->is(permute_def) || p->is(slice_def) ||
                  p->is(broadcast_def) || p->is(gather_def) || padded;
-    bool all = p->is(concat_def) &&
-               std::all_of(p->inputs.begin(), p->inputs.end(),
-                           [&](Value x) { return holds_halves(g, x, depth + 1); });
+    bool all = p->is(concat_def) && std::all_of(p->inputs.begin(), p->inputs.end(), [&](Value x) {
+                   return holds_halves(g, x, depth + 1);
+               });
     return all || (moves && holds_halves(g, p->inputs[0], depth + 1));
 }
 
@@ -87,8 +87,8 @@ public:
             g_.type(product->inputs[0]).dtype != g_.type(product->inputs[1]).dtype) {
             return std::nullopt;
         }
-        if (rounds_ && !(holds_halves(g_, product->inputs[0]) &&
-                         holds_halves(g_, product->inputs[1]))) {
+        if (rounds_ &&
+            !(holds_halves(g_, product->inputs[0]) && holds_halves(g_, product->inputs[1]))) {
             return std::nullopt;
         }
         return multiplied(r, n, *product);
