@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps are a loop whose body holds the recurrent product; both directions run side by side,
-// along a leading axis, and each step gathers its inputs where they lie.
+// along a leading axis.
 #include "ops/recurrence.h"
 
 #include "base/error.h"
 #include "ops/op_table.h"
 
-#include <algorithm>
 #include <array>
 
 namespace ingot::ops {
@@ -15,10 +14,7 @@ namespace {
 
 /// The operands of the steps, as values of the loop's body.
 struct Inside {
-    Value x; // rows [S*B*D,G*H] of the inputs' products
-    // i64: row of a direction and sequence in step t: t * stride[D,1] + first[D,B]; beyond a
-    // length, t * |stride| + plain[D,B].
-    Value first, stride, plain;
+    Value x;                     // [S,D,B,G*H], in the order of steps
     Value reset_bias, peepholes; // [D,1,H], [D,1,3*H]
     Value lengths;               // i64 [1,B,1]
     std::vector<Value> weights;
@@ -113,21 +109,9 @@ Values lstm_step(Graph& g, const Layer& l, const Inside& in, Value all, Value be
     return {mul(g, o, apply(g, l.a.output, c)), c};
 }
 
-/// The step's inputs, [D,B,G*H].
-Value inputs_of(Graph& g, const Layer& l, const Inside& in, Value step) {
-    Value row = add(g, mul(g, in.stride, step), in.first);
-    if (in.plain.valid()) {
-        Value forward = add(g, mul(g, unary(g, ExprOp::Abs, in.stride), step), in.plain);
-        const Dims d = dims(g, in.lengths);
-        Value running = less(g, step, reshape(g, in.lengths, {1, d[1]}));
-        row = select(g, running, row, forward);
-    }
-    return cast(g, gather(g, in.x, row, 0), l.wide);
-}
-
 /// States after one step, then the step's output in T. Ended sequences keep their states.
 Values one_step(Graph& g, const Layer& l, const Inside& in, Value step, const Values& state) {
-    Value x = inputs_of(g, l, in, step);
+    Value x = cast(g, gather(g, in.x, step, 0), l.wide);
     Values next;
     if (l.a.cell == "gru") {
         next = gru_step(g, l, in, step, x, state[0]);
@@ -152,10 +136,7 @@ Values one_step(Graph& g, const Layer& l, const Inside& in, Value step, const Va
 
 template <class F>
 void each_value(Inside& in, F&& f) {
-    for (Value* v :
-         {&in.x, &in.first, &in.stride, &in.plain, &in.reset_bias, &in.peepholes, &in.lengths}) {
-        f(*v);
-    }
+    f(in.x), f(in.reset_bias), f(in.peepholes), f(in.lengths);
     for (Value& v : in.weights) {
         f(v);
     }
@@ -217,37 +198,6 @@ Value reversed_steps(Graph& g, Value x, Value lengths) {
     Value row = add(g, mul(g, place, dim_scalar(g, d[1])), batch);
     Value rows = reshape(g, x, {d[0] * d[1], d[2]});
     return gather(g, rows, row, 0);
-}
-
-/// Sets which row of the inputs' products each step reads.
-void set_rows(Graph& g, const Recurrence& a, const RecurrenceInputs& in, Inside& inside,
-              const Dim& columns) {
-    const Dims d = dims(g, in.x);
-    Dim directions = a.directions();
-    Dim each = d[1] * directions; // rows of a step
-    inside.x = reshape(g, in.x, {d[0] * each, columns});
-    Value batch = mul(g, iota(g, DType::I64, {1, d[1]}, 1), dim_scalar(g, directions));
-    Value own = add(g, batch, iota(g, DType::I64, {directions, 1}, 0));
-    std::vector<int64_t> signs;
-    std::vector<int64_t> ends;
-    for (int64_t reversed : a.reversed) {
-        signs.push_back(reversed != 0 ? -1 : 1);
-        ends.push_back(reversed != 0 ? 1 : 0);
-    }
-    auto column = [&](const std::vector<int64_t>& v) {
-        return reshape(g, i64_list(g, v), {directions, 1});
-    };
-    Value rows = dim_scalar(g, each);
-    inside.stride = mul(g, column(signs), rows);
-    if (std::find(ends.begin(), ends.end(), 1) == ends.end()) {
-        inside.first = own;
-        return;
-    }
-    Value last = in.lengths.valid()
-                     ? sub(g, reshape(g, in.lengths, {1, d[1]}), scalar_i64(g, DType::I64, 1))
-                     : dim_scalar(g, d[0] - Dim(1));
-    inside.first = add(g, own, mul(g, column(ends), mul(g, last, rows)));
-    inside.plain = in.lengths.valid() ? own : Value{};
 }
 
 // --- checks
@@ -337,8 +287,15 @@ Values recurrence_by(Graph& g, const Recurrence& a, const RecurrenceInputs& in,
     DType t = g.type(in.x).dtype;
     const Dims xd = dims(g, in.x);
     Layer l{a, product, dims(g, in.h)[2], t, t == DType::F64 ? DType::F64 : DType::F32};
+    Dim each = Dim(a.gates()) * l.hidden;
+    std::vector<Value> directions;
+    for (size_t d = 0; d < a.reversed.size(); ++d) {
+        Value own = slice(g, in.x, 2, Dim(static_cast<int64_t>(d)) * each, each);
+        own = a.reversed[d] != 0 ? reversed_steps(g, own, in.lengths) : own;
+        directions.push_back(unsqueeze(g, own, {1}));
+    }
     Inside inside;
-    set_rows(g, a, in, inside, Dim(a.gates()) * l.hidden);
+    inside.x = concat(g, directions, 1);
     inside.reset_bias = in.reset_bias;
     inside.peepholes = in.peepholes;
     inside.lengths = in.lengths.valid() ? reshape(g, in.lengths, {1, xd[1], 1}) : in.lengths;
@@ -348,7 +305,7 @@ Values recurrence_by(Graph& g, const Recurrence& a, const RecurrenceInputs& in,
         state.push_back(cast(g, in.c, l.wide));
     }
     Values done = all_steps(g, l, inside, state, xd[0]);
-    std::vector<Value> directions;
+    directions.clear();
     for (size_t d = 0; d < a.reversed.size(); ++d) {
         Value y = squeeze(g, slice(g, done.back(), 1, static_cast<int64_t>(d), 1), {1});
         y = a.reversed[d] != 0 ? reversed_steps(g, y, in.lengths) : y;

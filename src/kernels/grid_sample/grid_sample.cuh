@@ -27,7 +27,9 @@ DEVICE float reflected_position(float x, float size) {
     const float range = fmaxf(ALIGN ? size - 1.0f : size, 1.0f);
     const float distance = fabsf(x - low);
     const float turns = floorf(distance / range);
-    const float rest = distance - turns * range;
+    float whole = turns * range;
+    opaque(whole); // rounded, as by the op's expansion: far away that decides the result
+    const float rest = distance - whole;
     const bool odd = turns - 2.0f * floorf(turns * 0.5f) > 0.5f;
     return (odd ? range - rest : rest) + low;
 }
@@ -35,7 +37,9 @@ DEVICE float reflected_position(float x, float size) {
 template <int MODE, int PADDING, bool ALIGN>
 DEVICE float sample_position(float coordinate, float size) {
     float x = coordinate + 1.0f;
-    x = ALIGN ? x * 0.5f * (size - 1.0f) : (x * size - 1.0f) * 0.5f;
+    float scaled = x * size;
+    opaque(scaled);
+    x = ALIGN ? x * 0.5f * (size - 1.0f) : (scaled - 1.0f) * 0.5f;
     if (MODE == sample_nearest)
         x = rintf(x);
     if (MODE == sample_cubic || PADDING == pad_zeros)
