@@ -114,7 +114,9 @@ void hold_weights(const Layer& l, Split& s, const Arch& arch) {
     if (l.vector() >= 4) { // others would need too much text
         constexpr int64_t registers_of_a_chunk = 8;
         int64_t left = free_registers(l, s.warps) - s.tiles * registers_of_a_tile(l, s.columns);
-        s.held = std::clamp<int64_t>(left / (registers_of_a_chunk * s.tiles), 0, l.chunks());
+        int64_t most = (l.vector() == 16 ? 12 : 8) / s.tiles; // loads of which are text
+        most = s.apart ? l.chunks() : std::min(most, l.chunks());
+        s.held = std::clamp<int64_t>(left / (registers_of_a_chunk * s.tiles), 0, most);
     }
     if (!s.apart) {
         int64_t room = (arch.shared_per_block - states) / (s.tiles * s.warps * s.bytes_of_a_chunk);
