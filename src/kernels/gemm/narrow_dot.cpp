@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t most_columns = 8;
 constexpr int64_t fewest_rows = 1024;
 constexpr int64_t threads = 256;
-constexpr int64_t most_shared = 48 * 1024;
+constexpr int64_t most_shared = int64_t{48} << 10;
 
 /// Elements of a row that are loaded at once.
 int64_t vector_of(const Contraction& c) {
