@@ -69,7 +69,7 @@ def test_samples_keep_layers_in_f32_and_name_them(hot, sample, tmp_path):
     assert "become infinite" not in text
     exact = result(hot, sample, tmp_path)
     assert np.allclose(result(engine, sample, tmp_path, STORED), exact, rtol=1e-2)
-    text = ingot.call("inspect", engine, "--dump-after", "sink_constants")
+    text = ingot.call("inspect", engine, "--dump-after", "sum_products")
     assert "f16" in text, "layers that do not overflow are narrow"
 
 
