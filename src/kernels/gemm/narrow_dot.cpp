@@ -56,7 +56,7 @@ double cost_us(const Contraction& c, int rows, const Arch& arch) {
     double steps = static_cast<double>(div_up(c.k(), vector_of(c) * lanes_of(c)));
     double waves = std::max(1.0, static_cast<double>(blocks_of(c, rows)) / (arch.sms * resident));
     double block_us = 1.5 + 0.3 * steps; // a load of each step, from L2
-    // Of a row and a column: an addition of products, and a part of a conversion and of a load.
+    // A row and a column take an addition of products, part of a conversion and part of a load.
     double products = static_cast<double>(c.batches() * c.m() * c.k()) *
                       (1.0 + (1.0 + 0.5 / rows) * static_cast<double>(c.n()));
     double ends =
