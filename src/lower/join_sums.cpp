@@ -3,9 +3,9 @@
 // shortcut, becomes one convolution of both inputs side by side. Neither of two results is written
 // and read again. Their biases become one. Sums of both are rounded once: closer, but not the same.
 #include "ir/rewrite.h"
-#include "lower/additions.h"
 #include "lower/lowering.h"
 #include "ops/ops.h"
+#include "passes/match.h"
 
 #include <algorithm>
 #include <cstring>
@@ -51,7 +51,7 @@ public:
     explicit Joiner(const Graph& g) : g_(g), uses_(use_counts(g)) {}
 
     std::optional<Values> join(Rewriter& r, const Node& n) const {
-        if (!is_addition(n)) {
+        if (!passes::is_addition(n)) {
             return std::nullopt;
         }
         Branch a = branch(n.inputs[0]);
@@ -84,7 +84,7 @@ private:
     Branch branch(Value v) const {
         Branch out;
         const Node* p = uses_[v.id] == 1 ? g_.producer(v) : nullptr;
-        if (p != nullptr && is_addition(*p)) {
+        if (p != nullptr && passes::is_addition(*p)) {
             size_t constant = g_.constant(p->inputs[0]) != nullptr ? 0 : 1;
             out.bias = g_.constant(p->inputs[constant]);
             Value sums = p->inputs[1 - constant];

@@ -3,9 +3,9 @@
 // the sum of theirs: models that are trained with parallel branches (RepVGG, MobileOne) run as they
 // do when their authors merge these by hand. Sums are rounded once: closer, but not the same.
 #include "ir/rewrite.h"
-#include "lower/additions.h"
 #include "lower/lowering.h"
 #include "ops/ops.h"
+#include "passes/match.h"
 
 #include <algorithm>
 
@@ -43,7 +43,7 @@ bool is_wide_float(DType t) {
 
 /// Whether the node adds two values and rounds to `dtype`.
 bool adds(const Node& n, DType dtype) {
-    return is_addition(n) && n.as<Map>().dtype == dtype;
+    return passes::is_addition(n) && n.as<Map>().dtype == dtype;
 }
 
 std::optional<Branch> branch_of(const Graph& g, const Node& n) {
@@ -181,7 +181,7 @@ public:
     explicit Merger(const Graph& g) : g_(g), uses_(use_counts(g)) {}
 
     std::optional<Values> merge(Rewriter& r, const Node& n) const {
-        if (!is_addition(n) || !is_wide_float(n.as<Map>().dtype)) {
+        if (!passes::is_addition(n) || !is_wide_float(n.as<Map>().dtype)) {
             return std::nullopt;
         }
         Terms terms;

@@ -3,9 +3,9 @@
 // up), quantised ones too, become one product with the constants concatenated; its parts are
 // slices. Equal maps behind the products, such as scales and biases, are merged too.
 #include "ir/rewrite.h"
-#include "lower/additions.h"
 #include "lower/lowering.h"
 #include "ops/ops.h"
+#include "passes/match.h"
 
 #include <algorithm>
 #include <cstring>
@@ -165,7 +165,7 @@ bool alike(const Graph& g, const Node& a, Value of_a, const Node& b, Value of_b)
 /// Whether a map of a result adds a constant of a number a column, rounded as the result is.
 bool adds_row(const Graph& g, const Node& m, Value result) {
     const Tensor* row =
-        is_addition(m) ? g.constant(m.inputs[m.inputs[0] == result ? 1 : 0]) : nullptr;
+        passes::is_addition(m) ? g.constant(m.inputs[m.inputs[0] == result ? 1 : 0]) : nullptr;
     return row != nullptr && row->rank() == 1 && m.as<Map>().dtype == g.type(result).dtype;
 }
 

@@ -86,5 +86,7 @@ private:
 /// Removes the first term equal to `t`; false if there is none.
 bool take(const View& view, std::vector<Term>& terms, Term t);
 bool nearly(double a, double b, double relative = 1e-6);
+/// Whether the node is a map that adds two values in f32.
+bool is_addition(const Node& n);
 
 } // namespace ingot::passes
