@@ -8,8 +8,8 @@
 namespace ingot::passes {
 
 Graph simplified(const Graph& g) {
-    const Rules all[] = {size_rules(),     control_rules(), map_rules(),     view_rules(),
-                         movement_rules(), dot_rules(),     rounding_rules()};
+    const Rules all[] = {size_rules(),     control_rules(), map_rules(), view_rules(),
+                         movement_rules(), region_rules(),  dot_rules(), rounding_rules()};
     return apply_rules(g, all);
 }
 

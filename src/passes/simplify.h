@@ -13,6 +13,7 @@ Rules map_rules();
 Rules rounding_rules();
 Rules view_rules();
 Rules movement_rules();
+Rules region_rules();
 Rules dot_rules();
 Rules size_rules();
 Rules control_rules();

@@ -3,6 +3,7 @@
 // that are concats, reductions over axes of one element.
 #include "passes/affine_index.h"
 #include "passes/dims_util.h"
+#include "passes/regions.h"
 #include "passes/simplify.h"
 
 #include <algorithm>
@@ -46,28 +47,17 @@ std::optional<Values> pad_of_pad(Site& s) {
 
 // --- concat
 
-// Two adjacent slices of one value along `axis`, as one.
-std::optional<Slice> joined(const Graph& g, Value a, Value b, size_t axis) {
-    const Node* x = g.producer(a);
-    const Node* y = g.producer(b);
-    if (x == nullptr || y == nullptr || !x->is(slice_def) || !y->is(slice_def) ||
-        x->inputs[0] != y->inputs[0]) {
+// Two regions of one value that are adjacent along `axis`, as one value.
+std::optional<Value> joined(Graph& g, Value a, Value b, size_t axis) {
+    std::optional<Region> x = region_of(g, a);
+    std::optional<Region> y = region_of(g, b);
+    std::optional<Region> both = x && y ? joined(*x, *y, axis) : std::nullopt;
+    if (!both) {
         return std::nullopt;
     }
-    Slice first = x->as<Slice>();
-    const Slice& second = y->as<Slice>();
-    for (size_t i = 0; i < first.sizes.size(); ++i) {
-        bool follows = i == axis ? first.steps[i] == 1 && second.steps[i] == 1 &&
-                                       second.starts[i] == first.starts[i] + first.sizes[i]
-                                 : first.starts[i] == second.starts[i] &&
-                                       first.sizes[i] == second.sizes[i] &&
-                                       first.steps[i] == second.steps[i];
-        if (!follows) {
-            return std::nullopt;
-        }
-    }
-    first.sizes[axis] = first.sizes[axis] + second.sizes[axis];
-    return first;
+    Dims dims = g.type(a).dims;
+    dims[axis] = dims[axis] + g.type(b).dims[axis];
+    return as_viewed(g, *both, sliced(g, *both), dims);
 }
 
 // Appends an operand, or its parts.
@@ -83,7 +73,7 @@ void append_part(Site& s, Value v, size_t axis, Values& out) {
     }
     auto both = out.empty() ? std::nullopt : joined(g, out.back(), v, axis);
     if (both) {
-        out.back() = g.add1(slice_def, *both, {g.producer(v)->inputs[0]});
+        out.back() = *both;
         return;
     }
     out.push_back(v);

@@ -268,6 +268,41 @@ std::optional<Values> slice_of_broadcast(Site& s) {
     return Values{ops::broadcast_to(s.g(), p->inputs[0], a.sizes)};
 }
 
+// A slice that has nothing of the padding, along the axes that it cuts.
+std::optional<Values> slice_of_pad(Site& s) {
+    const Node* p = s.producer(0, pad_def);
+    if (p == nullptr) {
+        return std::nullopt;
+    }
+    Slice a = s.as<Slice>();
+    Pad pad = p->as<Pad>();
+    const Dims& whole = s.in_type().dims;
+    const Dims& inner = s.g().type(p->inputs[0]).dims;
+    bool padded = false, cut = false;
+    for (size_t i = 0; i < a.sizes.size(); ++i) {
+        if (is_whole(a, whole, i)) {
+            a.sizes[i] = inner[i];
+            padded = padded || !pad.low[i].is_const(0) || !pad.high[i].is_const(0);
+            continue;
+        }
+        bool inside = a.steps[i] > 0 && always_le(pad.low[i], a.starts[i]) &&
+                      always_le(a.starts[i] + (a.sizes[i] - Dim(1)) * Dim(a.steps[i]) + Dim(1),
+                                pad.low[i] + inner[i]);
+        if (!inside) {
+            return std::nullopt;
+        }
+        a.starts[i] = a.starts[i] - pad.low[i];
+        cut = cut || !pad.low[i].is_const(0) || !pad.high[i].is_const(0);
+        pad.low[i] = pad.high[i] = 0;
+    }
+    if (!cut || (padded && pad.mode != "constant")) {
+        return std::nullopt;
+    }
+    Values in = p->inputs;
+    in[0] = s.g().add1(slice_def, a, {in[0]});
+    return Values{padded ? s.g().add1(pad_def, pad, in) : in[0]};
+}
+
 // --- others
 
 std::optional<Values> bitcast_of_nothing(Site& s) {
@@ -304,7 +339,8 @@ Rules view_rules() {
         {&permute_def, permute_of_nothing}, {&broadcast_def, broadcast_of_nothing},
         {&slice_def, slice_of_nothing},     {&slice_def, slice_of_slice},
         {&slice_def, slice_of_concat},      {&slice_def, slice_of_broadcast},
-        {&bitcast_def, bitcast_of_nothing}, {&window_def, window_of_nothing},
+        {&slice_def, slice_of_pad},         {&bitcast_def, bitcast_of_nothing},
+        {&window_def, window_of_nothing},
     };
     return rows;
 }
