@@ -42,7 +42,7 @@ std::optional<Increased> increased(const Graph& g, Value v, Value base) {
     return std::nullopt;
 }
 
-/// What the sum adds to the region, with the axes of the base and with nothing added before and
+/// The value that the sum adds, with the axes of the base and with nothing added before and
 /// behind it along `axis` of it.
 Value padded(Graph& g, const Increased& part, size_t axis, const Dim& before, const Dim& behind) {
     const Dims dims = g.type(part.sum.outputs[0]).dims;

@@ -15,7 +15,8 @@ bool has(const std::vector<std::string>& names, std::string_view prefix) {
                        [&](const std::string& n) { return n.starts_with(prefix); });
 }
 
-constexpr std::pair<int64_t, int64_t> widths[] = {{32, 64}, {64, 32}, {96, 64}, {192, 128}};
+constexpr std::pair<int64_t, int64_t> widths[] = {
+    {32, 64}, {64, 32}, {96, 64}, {192, 64}, {192, 128}};
 
 TEST(AttentionWidths, ValuesOfAnotherWidthThanKeys) {
     for (auto [depth, values] : widths) {
