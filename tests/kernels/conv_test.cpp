@@ -311,6 +311,21 @@ TEST(Conv, Depthwise) {
                       .low = {2, 0},
                       .high = {2, 3},
                       .groups = 16}));
+    // Three axes: several batches of taps, the last one not full, and windows beyond all edges.
+    sweep(with_residual({.x = "f16[2,16,4,7,9]",
+                         .w = "f16[16,1,3,3,3]",
+                         .strides = {1, 2, 2},
+                         .dilations = {1, 1, 1},
+                         .low = {1, 1, 1},
+                         .high = {1, 1, 1},
+                         .groups = 16}));
+    sweep(conv_graph({.x = "f32[1,5,3,6,6]",
+                      .w = "f32[5,1,2,5,2]",
+                      .strides = {2, 1, 1},
+                      .dilations = {2, 1, 3},
+                      .low = {4, 0, 3},
+                      .high = {1, 2, 0},
+                      .groups = 5}));
     // Two results a channel.
     sweep(conv_graph({.x = "f16[1,8,6,6]", .w = "f16[16,1,3,3]", .groups = 8}));
 }

@@ -40,19 +40,28 @@ double end_instructions(const ConvShape& s) {
 
 // --- conv_depthwise: anything
 
+/// Taps whose loads are in flight together.
+int taps_of_batch(int wide) {
+    return wide > 1 ? 3 : 9;
+}
+
 double generic_us(const ConvShape& s, int wide, const Arch& arch) {
-    // A window's elements are read one after the other, each after the previous one.
-    double step_clocks = wide > 1 ? 1080 : 500;
     double start_clocks = wide > 1 ? 4000 : 700;
     // For 8 channels: one tap, and everything else.
     double tap_instructions = wide > 1 ? 32 : 40;
     double others = 150 + vector * end_instructions(s);
     auto taps = static_cast<double>(s.taps());
+    // Measured while a thread waited for each tap by itself. Predicted for windows over three axes,
+    // which nothing else runs: it waits for a batch of taps at a time, and registers leave an SM a
+    // third of the warps.
+    bool deep = s.window.kernel[0] > 1;
+    double step_clocks = wide > 1 ? 1080 : deep ? 700 : 500;
+    auto steps = static_cast<double>(deep ? div_up(s.taps(), taps_of_batch(wide)) : s.taps());
+    const double resident = deep ? 12 : 40; // warps of an SM
     double warps = static_cast<double>(s.out.view.count()) / vector / 32;
     double issue = warps / (4.0 * arch.sms) * (taps * tap_instructions + others) * 1.15;
-    constexpr double resident = 40; // warps of an SM
     double rounds = std::max(1.0, warps / (resident * arch.sms));
-    double clocks = std::max(issue, rounds * (start_clocks + taps * step_clocks)) + 0.3 * issue;
+    double clocks = std::max(issue, rounds * (start_clocks + steps * step_clocks)) + 0.3 * issue;
     return 0.7 + std::max(clocks / (arch.clock_ghz * 1e3), dram_us(s, arch));
 }
 
@@ -333,8 +342,9 @@ Emitted emit_depthwise(const ConvShape& s, const ConvDepthwise& parameters) {
     StoreText t = store_text(c, width);
     Launch l;
     l.program.uses = {"types", "math"};
-    l.program.defines = str("#define TA ", c_type(s.x.dtype), "\n#define TB ", c_type(s.w.dtype),
-                            "\n", t.defines, "#define WIDE ", wide, "\n");
+    l.program.defines =
+        str("#define TA ", c_type(s.x.dtype), "\n#define TB ", c_type(s.w.dtype), "\n", t.defines,
+            "#define WIDE ", wide, "\n#define BATCH ", taps_of_batch(wide), "\n");
     l.program.body = str(device_file("contract"), t.functions, device_file("window"));
     l.program.family = "conv_depthwise";
     l.entry = "conv_depthwise";

@@ -31,27 +31,39 @@ KERNEL void __launch_bounds__(128, 1)
             acc[i][v] = (ACC)0;
     const TB* y = weights + c * g.bn[0];
     const TA* from = x + o.image + c * w.step_c;
+    // All loads of a batch of taps are in flight before the first product.
+    int taps = (int)(w.kernel[0] * w.kernel[1] * w.kernel[2]), q = 0, r = 0, s = 0;
 #pragma unroll 1
-    for (int q = 0; q < (int)w.kernel[0]; q++) {
-        i32 d = o.at[0] + q * (i32)w.dilation[0];
-#pragma unroll 1
-        for (int r = 0; r < (int)w.kernel[1]; r++) {
-            i32 h = o.at[1] + r * (i32)w.dilation[1];
-            if (d < 0 || d >= (i32)w.in[0] || h < 0 || h >= (i32)w.in[1])
-                continue;
-            const TA* row = from + (i64)d * w.step[0] + (i64)h * w.step[1];
-            i64 tap = ((i64)q * w.kernel[1] + r) * w.kernel[2];
-#pragma unroll 3
-            for (int s = 0; s < (int)w.kernel[2]; s++) {
-                Pack<TB, VEC> b = *(const Pack<TB, VEC>*)(y + (tap + s) * weight_step);
+    for (int tap = 0; tap < taps; tap += BATCH) {
+        Pack<TB, VEC> b[BATCH];
+        Pack<TA, VEC> a[BATCH][WIDE];
+        bool inside[BATCH][WIDE];
 #pragma unroll
-                for (int i = 0; i < WIDE; i++) {
-                    i32 p = o.at[2] + i * (i32)w.stride[2] + s * (i32)w.dilation[2];
-                    if (p >= 0 && p < (i32)w.in[2])
-                        add_product(acc[i], *(const Pack<TA, VEC>*)(row + (i64)p * w.step[2]), b);
-                }
+        for (int t = 0; t < BATCH; t++) {
+            i32 d = o.at[0] + q * (i32)w.dilation[0], h = o.at[1] + r * (i32)w.dilation[1];
+            bool met = tap + t < taps && d >= 0 && d < (i32)w.in[0] && h >= 0 && h < (i32)w.in[1];
+            if (met)
+                b[t] = *(const Pack<TB, VEC>*)(y + (i64)(tap + t) * weight_step);
+            const TA* row = from + (i64)d * w.step[0] + (i64)h * w.step[1];
+#pragma unroll
+            for (int i = 0; i < WIDE; i++) {
+                i32 p = o.at[2] + i * (i32)w.stride[2] + s * (i32)w.dilation[2];
+                inside[t][i] = met && p >= 0 && p < (i32)w.in[2];
+                if (inside[t][i])
+                    a[t][i] = *(const Pack<TA, VEC>*)(row + (i64)p * w.step[2]);
+            }
+            if (++s == (int)w.kernel[2]) {
+                s = 0;
+                if (++r == (int)w.kernel[1])
+                    r = 0, q++;
             }
         }
+#pragma unroll
+        for (int t = 0; t < BATCH; t++)
+#pragma unroll
+            for (int i = 0; i < WIDE; i++)
+                if (inside[t][i])
+                    add_product(acc[i], a[t][i], b[t]);
     }
     end_main_loop();
 #pragma unroll
