@@ -81,4 +81,14 @@ struct NarrowDot {
 void add_narrow_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch);
 Emitted emit_narrow(const Contraction& c, const NarrowDot& parameters);
 
+/// At most 8 rows of a short depth by many adjoining columns, which are read once, in vectors. Sums
+/// in the order of the depth.
+struct FewRows : NoParameters {
+    static constexpr std::string_view pattern = "few_rows";
+};
+/// Whether sizes are those of such a product.
+bool are_few_rows(int64_t rows, int64_t columns, int64_t depth);
+void add_few_rows_tactic(std::vector<Tactic>& out, const Contraction& c, const Arch& arch);
+Emitted emit_few_rows(const Contraction& c);
+
 } // namespace ingot::kernels

@@ -39,6 +39,7 @@ std::vector<Tactic> gemm_tactics(const Contraction& c, const Problem& p) {
             add_wgmma_tactics(all, c, p.arch, p.tf32);
             add_short_tactic(all, c, p.arch);
             add_narrow_tactics(all, c, p.arch);
+            add_few_rows_tactic(all, c, p.arch);
         }
         add_mma_tactics(all, c, p.arch, p.tf32);
     }
@@ -67,6 +68,9 @@ Emitted emit_gemm(const Contraction& c, const Arch& arch, const Tactic& t) {
     }
     if (const auto* narrow = t.as<NarrowDot>()) {
         return emit_narrow(c, *narrow);
+    }
+    if (t.is<FewRows>()) {
+        return emit_few_rows(c);
     }
     if (std::optional<Emitted> e = emit_gemv(c, arch, t)) {
         return std::move(*e);
@@ -119,11 +123,9 @@ std::vector<int64_t> free_axes(int rank, const std::vector<int64_t>& batch,
     return out;
 }
 
-/// Batch, then free axes, then depth.
-Order depth_inside(int rank, const std::vector<int64_t>& batch,
-                   const std::vector<int64_t>& contract) {
+Order in_order(std::initializer_list<std::vector<int64_t>> groups) {
     Order order;
-    for (const auto& axes : {batch, free_axes(rank, batch, contract), contract}) {
+    for (const auto& axes : groups) {
         for (int64_t a : axes) {
             order.push_back(static_cast<int>(a));
         }
@@ -131,8 +133,22 @@ Order depth_inside(int rank, const std::vector<int64_t>& batch,
     return order;
 }
 
-/// Tensor cores want the depth innermost; 16-bit activations may have the columns innermost
-/// instead. An operand of rank 2 at most is taken for a weight, which is packed once.
+/// Batch, then free axes, then depth.
+Order depth_inside(int rank, const std::vector<int64_t>& batch,
+                   const std::vector<int64_t>& contract) {
+    return in_order({batch, free_axes(rank, batch, contract), contract});
+}
+
+/// The elements of these axes.
+int64_t extent(const View& v, const std::vector<int64_t>& axes) {
+    return std::accumulate(axes.begin(), axes.end(), int64_t{1}, [&](int64_t all, int64_t axis) {
+        return all * v.shape[static_cast<size_t>(axis)];
+    });
+}
+
+/// Tensor cores want the depth innermost; 16-bit activations, and those that few rows are
+/// multiplied with, may have the columns innermost instead. An operand of rank 2 at most is taken
+/// for a weight, which is packed once.
 void layout(LayoutArgs& args) {
     const Node& n = args.group.first();
     const auto& d = n.as<Dot>();
@@ -165,10 +181,13 @@ void layout(LayoutArgs& args) {
         }
     }
     std::vector<int64_t> columns = free_axes(vb.rank(), d.b_batch, d.b_contract);
-    bool as_it_lies = bit_width(type) == 16 && vb.rank() > 2 && d.b_contract.size() == 1 &&
-                      innermost(vb, columns) && !args.is_constant(b);
+    bool activations = vb.rank() > 2 && d.b_contract.size() == 1 && !args.is_constant(b);
+    bool few = activations && bit_width(type) <= 32 &&
+               are_few_rows(extent(va, rows), extent(vb, columns), extent(va, d.a_contract));
+    bool as_it_lies = activations && (bit_width(type) == 16 || few) && innermost(vb, columns);
     if (!innermost(vb, d.b_contract) && !as_it_lies) {
-        args.want[b] = depth_inside(vb.rank(), d.b_batch, d.b_contract);
+        args.want[b] = few ? in_order({d.b_batch, d.b_contract, columns})
+                           : depth_inside(vb.rank(), d.b_batch, d.b_contract);
     }
 }
 
