@@ -55,6 +55,18 @@ TEST(Scan, Forms) {
     }
 }
 
+TEST(Scan, ShortRows) {
+    for (const char* t : {"f32[20,1]", "f16[9,64]", "f64[3,65]", "i64[2,7,200]", "u8[17,256]"}) {
+        SCOPED_TRACE(t);
+        int64_t axis = parse_type(t).rank() - 1;
+        for (bool reverse : {false, true}) {
+            expect_family(scan_graph(t, "sum", axis, reverse, reverse), with_tactic("short_rows"));
+        }
+    }
+    EXPECT_EQ(tactic_names(scan_graph("f32[6144,64]", "sum", 1)).front(), "short_rows");
+    EXPECT_EQ(tactic_names(scan_graph("f32[64,257]", "sum", 1)).front(), "rows");
+}
+
 TEST(Scan, FunctionsAndDTypes) {
     for (const char* fn : {"sum", "min", "max"}) {
         for (const char* t : {"f64[2,3000]", "f16[3,90]", "i64[3,90]", "u8[3,90]", "bf16[3,90]"}) {

@@ -14,10 +14,14 @@ namespace ingot::kernels {
 
 namespace {
 
-constexpr int64_t tile = 2048; // TILE of scan.cuh
+constexpr int64_t tile = 2048;     // TILE of scan.cuh
+constexpr int64_t short_row = 256; // of a warp, at most
 
 struct ByRow : NoParameters {
     static constexpr std::string_view pattern = "rows";
+};
+struct ByWarp : NoParameters {
+    static constexpr std::string_view pattern = "short_rows";
 };
 struct ByTiles : NoParameters {
     static constexpr std::string_view pattern = "tiles";
@@ -61,6 +65,11 @@ bool takes_vectors(const Problem& p, const Scanning& s) {
     return ok;
 }
 
+/// Elements of a lane, where a warp has a row of `n`.
+int64_t share_of(int64_t n) {
+    return n <= 64 ? 2 : n <= 128 ? 4 : 8;
+}
+
 Launch launch_of(const Scanning& s, const char* entry, int phase, bool vectors = false) {
     Launch l;
     Defines d;
@@ -91,6 +100,9 @@ std::vector<Tactic> scan_tactics(const Problem& p) {
     if (p.batch_invariant) {
         return list;
     }
+    if (s.line.n <= short_row) { // predicted: as many rows beside each other as there are warps
+        add(ByWarp{}, static_cast<double>(div_up(rows, int64_t{64} * p.arch.sms)));
+    }
     if (s.line.n > tile && rows <= max_grid_y) {
         add(ByTiles{}, 4 + 1.5 * tiles * static_cast<double>(rows) / (8.0 * p.arch.sms));
     }
@@ -113,6 +125,14 @@ Emitted emit_scan(const Problem& p, const Tactic& t) {
     if (t.is<ByColumn>()) {
         Launch l = launch_of(s, "scan_columns", 4);
         l.grid[0] = div_up(rows, 256);
+        l.args.pointer(s.x).pointer(p.out[0]).value(s.kept.arg).value(s.line);
+        out.launches.push_back(std::move(l));
+        return out;
+    }
+    if (t.is<ByWarp>()) {
+        Launch l = launch_of(s, "scan_short_rows", 5);
+        l.program.defines += str("#define SHARE ", share_of(s.line.n), "\n");
+        l.grid[0] = div_up(rows, 8);
         l.args.pointer(s.x).pointer(p.out[0]).value(s.kept.arg).value(s.line);
         out.launches.push_back(std::move(l));
         return out;

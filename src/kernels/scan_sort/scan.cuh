@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cumulative FN along an axis, one row per block (blockIdx.y counts rows). PHASE 0: the block loops
 // over the row with a carry. Long rows: 1 combines each tile, 2 scans the results of a row's tiles,
-// 3 scans each tile from the result before it. PHASE 4: a thread per row, for many adjacent rows. T
-// stored, C compute; EXCLUSIVE and REVERSE as in the op; VECTORS: rows are contiguous and accessed
-// by 8 elements.
+// 3 scans each tile from the result before it. PHASE 4: a thread per row, for many adjacent rows.
+// PHASE 5: a warp per row, for rows of at most 32 * SHARE elements. T stored, C compute; EXCLUSIVE
+// and REVERSE as in the op; VECTORS: rows are contiguous and accessed by 8 elements.
 #define TILE (256 * 8)
 DEVICE C shift_up(C v, int d) {
     union {
@@ -19,19 +19,24 @@ DEVICE C shift_up(C v, int d) {
         b.u = shfl_up(b.u, d);
     return b.v;
 }
-/// The combination of all threads before this one, and of all of them.
-DEVICE C before_me(C v, C* memory, C& all) {
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    C sum = v;
+/// The combination of all lanes up to this one; `before`: of those before it.
+DEVICE C up_to_me(C sum, C& before) {
+    int lane = threadIdx.x % 32;
 #pragma unroll
     for (int d = 1; d < 32; d <<= 1) {
         C u = shift_up(sum, d);
         if (lane >= d)
             sum = combine<FN>(u, sum);
     }
-    C before = shift_up(sum, 1);
+    before = shift_up(sum, 1);
     if (lane == 0)
         before = IDENTITY;
+    return sum;
+}
+/// The combination of all threads before this one, and of all of them.
+DEVICE C before_me(C v, C* memory, C& all) {
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    C before, sum = up_to_me(v, before);
     sync();
     if (lane == 31)
         memory[warp] = sum;
@@ -124,6 +129,33 @@ KERNEL void __launch_bounds__(256)
     for (i64 i = 0; i < l.n; i++) {
         C next = combine<FN>(running, (C)widen(x[at[0] + place(i, l.n) * l.x_step]));
         out[at[1] + place(i, l.n) * l.out_step] = narrow<T>(EXCLUSIVE ? running : next);
+        running = next;
+    }
+}
+#elif PHASE == 5
+KERNEL void __launch_bounds__(256)
+    scan_short_rows(const T* __restrict__ x, T* __restrict__ out, Nest kept, Line l) {
+    begin_kernel();
+    grid_wait();
+    i64 row = (i64)blockIdx.x * 8 + threadIdx.x / 32;
+    if (row >= kept.count)
+        return;
+    i64 at[2];
+    locate<KR, 2>(kept, row, at);
+    i64 first = threadIdx.x % 32 * SHARE;
+    C v[SHARE], own = IDENTITY, running;
+#pragma unroll
+    for (int e = 0; e < SHARE; e++) {
+        v[e] = first + e < l.n ? (C)widen(x[at[0] + place(first + e, l.n) * l.x_step]) : IDENTITY;
+        own = combine<FN>(own, v[e]);
+    }
+    up_to_me(own, running);
+#pragma unroll
+    for (int e = 0; e < SHARE; e++) {
+        C next = combine<FN>(running, v[e]);
+        if (first + e < l.n)
+            out[at[1] + place(first + e, l.n) * l.out_step] =
+                narrow<T>(EXCLUSIVE ? running : next);
         running = next;
     }
 }
