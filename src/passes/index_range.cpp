@@ -2,7 +2,7 @@
 #include "passes/index_range.h"
 
 #include "base/checked.h"
-#include "ops/primitives.h"
+#include "ops/ops.h"
 
 #include <algorithm>
 #include <array>
@@ -110,6 +110,16 @@ Interval below(const Dim& size) {
     return {0, high == INT64_MAX ? high : std::max<int64_t>(high - 1, 0)};
 }
 
+/// The axis of which result `v` of the node has positions, as those of sorted elements.
+std::optional<size_t> sorted_axis(const Node& n, Value v) {
+    if (n.outputs.size() != 2 || v != n.outputs[1]) {
+        return std::nullopt;
+    }
+    return n.is(ops::topk_def) ? std::optional(static_cast<size_t>(n.as<ops::TopK>().axis))
+           : n.is(sort_def)    ? std::optional(static_cast<size_t>(n.as<Sort>().axis))
+                               : std::nullopt;
+}
+
 Interval node_range(const Graph& g, const Node& n, int depth) {
     if (n.is(iota_def)) {
         return below(n.as<Iota>().dims[static_cast<size_t>(n.as<Iota>().axis)]);
@@ -189,7 +199,10 @@ Interval value_range(const Graph& g, Value v, int depth) {
         return *r;
     }
     const Node* n = g.producer(v);
-    Interval r = n == nullptr ? any_integer : node_range(g, *n, depth);
+    std::optional<size_t> axis = n != nullptr ? sorted_axis(*n, v) : std::nullopt;
+    Interval r = n == nullptr ? any_integer
+                 : axis       ? below(g.type(n->inputs[0]).dims[*axis])
+                              : node_range(g, *n, depth);
     return t == DType::Bool && !bounded(r) ? Interval{0, 1} : r;
 }
 
