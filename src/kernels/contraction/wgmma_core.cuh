@@ -30,11 +30,11 @@ DEVICE void load_slab(u32 to, const TensorMap* map, i64 k, i64 outer, int batch,
 #endif
 
 #if CONV
-/// Widths, heights and images; `first` is where the windows of position 0 begin. A batch is a group
-/// of channels. Where its last slab reaches into the next group, or from the first column of a pair
-/// into the second, the weights are zeros.
+/// Widths, heights, and images or the depths of one volume; `first` is where the windows of
+/// position 0 begin. A batch is a group of channels. Where its last slab reaches into the next
+/// group, or from the first column of a pair into the second, the weights are zeros.
 struct Patch {
-    i64 tiles[3], size[3], out[3], kernel[2], dilation[2], first[2];
+    i64 tiles[3], size[3], out[3], kernel[3], dilation[3], first[3];
     i64 channel_steps;     // of SLAB_K, in a group
     i64 channels, results; // of a group
     i64 column_step;       // elements of x between columns
@@ -43,13 +43,15 @@ struct Patch {
 struct Slabs {
     const TensorMap* map;
     const Patch& p;
-    int first, last, c, s, r, tap, at[3]; // channels of the group, the current one; position
+    int first, last, c, s, r, d, tap, at[3]; // channels of the group, the current one; position
     DEVICE Slabs(const TensorMap* map_, const Patch& p_, int begin, int first_, int w, int h, int n)
         : map(map_), p(p_), first(first_), last(first_ + (int)p_.channel_steps * SLAB_K) {
         tap = begin / (int)p.channel_steps;
         c = first + (begin - tap * (int)p.channel_steps) * SLAB_K;
-        r = tap / (int)p.kernel[0];
-        s = tap - r * (int)p.kernel[0];
+        int row = tap / (int)p.kernel[0];
+        s = tap - row * (int)p.kernel[0];
+        d = row / (int)p.kernel[1];
+        r = row - d * (int)p.kernel[1];
         at[0] = w, at[1] = h, at[2] = n;
     }
     DEVICE void advance() {
@@ -58,8 +60,11 @@ struct Slabs {
             return;
         c = first;
         tap++;
-        if (++s == (int)p.kernel[0])
-            s = 0, r++;
+        if (++s < (int)p.kernel[0])
+            return;
+        s = 0;
+        if (++r == (int)p.kernel[1])
+            r = 0, d++;
     }
     DEVICE void load_x(u32 to, u32 bar) {
         int x = s * (int)p.dilation[0] + (int)p.first[0],
@@ -68,7 +73,8 @@ struct Slabs {
         tma_load5(to, map, c + (x & 1) * (int)p.column_step, at[0] + (x >> 1), y & 1,
                   at[1] + (y >> 1), at[2], bar);
 #else
-        tma_load4(to, map, c, at[0] + x, at[1] + y, at[2], bar);
+        int z = d * (int)p.dilation[2] + (int)p.first[2];
+        tma_load4(to, map, c, at[0] + x, at[1] + y, at[2] + z, bar);
 #endif
         advance();
     }
@@ -114,7 +120,7 @@ DEVICE u32 column_tiles(const Geometry& g) {
 /// Steps of the whole depth.
 DEVICE int all_steps(const Geometry& g, const Patch& p) {
 #if CONV
-    return (int)(p.kernel[0] * p.kernel[1] * p.channel_steps);
+    return (int)(p.kernel[0] * p.kernel[1] * p.kernel[2] * p.channel_steps);
 #else
     return (int)((g.k + depth_step - 1) / depth_step);
 #endif

@@ -97,14 +97,13 @@ bool runs(const ConvShape& s, const Arch& arch) {
     const WindowArg& w = s.window;
     int64_t chunk = chunk_elements(s.x.dtype);
     auto chunked = [chunk](int64_t v) { return v % chunk == 0 && v >= 0; };
-    bool flat = w.in[0] == 1 && w.kernel[0] == 1 && w.low[0] == 0 && w.out[0] == 1;
     bool plain = s.groups == 1 && w.stride[1] == 1 && w.stride[2] == 1 && s.taps() > 1;
     bool layout = w.step_c == 1 && chunked(w.step_n) && chunked(w.step[1]) && chunked(w.step[2]) &&
                   chunked(s.x.view.offset) && chunked(s.w.view.offset) &&
                   chunked(s.w.view.strides[0]) && chunked(s.tap_step) && s.w.view.strides[1] == 1 &&
                   w.channels % chunk == 0;
     bool halves = bit_width(s.x.dtype) == 16 && wgmma_types(s.x.dtype, s.w.dtype, false);
-    return arch.has_wgmma() && halves && flat && plain && layout;
+    return arch.has_wgmma() && halves && w.flat() && plain && layout;
 }
 
 bool fits(const Halo& h, const Arch& arch) {

@@ -15,6 +15,9 @@ struct WindowArg {
     int64_t step_n = 0;
     std::array<int64_t, 3> step;
     int64_t step_c = 0;
+
+    /// Whether there is nothing to walk along the first axis.
+    bool flat() const { return in[0] == 1 && out[0] == 1 && kernel[0] == 1 && low[0] == 0; }
 };
 
 struct ConvShape {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution by wgmma: a tile's rows are a patch of result positions (width x height x images);
-// for every kernel position TMA fetches its inputs as a shifted box of x.
+// for every kernel position TMA fetches its inputs as a shifted box of x. Where windows walk three
+// axes of one volume, positions along the first one take the place of images.
 #include "kernels/contraction/cost.h"
 #include "kernels/contraction/persistent.h"
 #include "kernels/conv/algorithms.h"
@@ -16,7 +17,7 @@ namespace {
 /// `struct Patch` of wgmma_core.cuh.
 struct PatchArg {
     Sizes tiles, size, out;
-    std::array<int64_t, 2> kernel, dilation, first;
+    std::array<int64_t, 3> kernel, dilation, first;
     int64_t channel_steps = 0;
     int64_t channels = 0, results = 0; // of a group
     int64_t column_step = 0;
@@ -24,17 +25,19 @@ struct PatchArg {
     int64_t count() const { return tiles[0] * tiles[1] * tiles[2]; }
 };
 
-/// The patch of at most `rows` positions that covers the results with the fewest tiles.
-Sizes best_patch(const Sizes& out, int64_t rows) {
+/// The patch of at most `rows` positions that covers the results with the fewest tiles. In a volume
+/// it may have any depth, else several images only where these are whole.
+Sizes best_patch(const Sizes& out, int64_t rows, bool volume) {
     Sizes best = {1, 1, 1};
     int64_t fewest = INT64_MAX;
     for (int64_t w = 1; w <= std::min(rows, out[0]); ++w) {
         for (int64_t h = 1; h <= std::min(rows / w, out[1]); ++h) {
             bool whole = w == out[0] && h == out[1];
-            int64_t n = whole ? std::min(rows / (w * h), out[2]) : 1;
+            int64_t n = whole || volume ? std::min(rows / (w * h), out[2]) : 1;
             int64_t count = div_up(out[0], w) * div_up(out[1], h) * div_up(out[2], n);
-            // Among equals the wider one: its rows are closer in memory.
-            if (count < fewest || (count == fewest && w > best[0])) {
+            // Among equals the wider one: its rows are closer in memory. In a volume, the smallest.
+            bool better = volume ? w * h * n <= best[0] * best[1] * best[2] : w > best[0];
+            if (count < fewest || (count == fewest && better)) {
                 fewest = count;
                 best = {w, h, n};
             }
@@ -46,14 +49,15 @@ Sizes best_patch(const Sizes& out, int64_t rows) {
 PatchArg patch_of(const ConvShape& s, int64_t rows) {
     const WindowArg& w = s.window;
     PatchArg p;
-    p.out = {w.out[2], w.out[1], s.images};
-    p.size = best_patch(p.out, rows);
+    bool volume = !w.flat();
+    p.out = {w.out[2], w.out[1], volume ? w.out[0] : s.images};
+    p.size = best_patch(p.out, rows, volume);
     for (size_t i = 0; i < 3; ++i) {
         p.tiles[i] = div_up(p.out[i], p.size[i]);
     }
-    p.kernel = {w.kernel[2], w.kernel[1]};
-    p.dilation = {w.dilation[2], w.dilation[1]};
-    p.first = {-w.low[2], -w.low[1]};
+    p.kernel = {w.kernel[2], w.kernel[1], w.kernel[0]};
+    p.dilation = {w.dilation[2], w.dilation[1], w.dilation[0]};
+    p.first = {-w.low[2], -w.low[1], -w.low[0]};
     p.channel_steps = div_up(w.channels, slab_elements(s.x.dtype));
     p.channels = w.channels;
     p.results = s.results / s.groups;
@@ -66,21 +70,22 @@ bool runs(const ConvShape& s, const Arch& arch, bool tf32) {
     bool types = wgmma_types(s.x.dtype, s.w.dtype, tf32);
     int64_t chunk = chunk_elements(s.x.dtype);
     auto chunked = [chunk](int64_t v) { return v % chunk == 0 && v >= 0; };
-    bool flat = w.in[0] == 1 && w.kernel[0] == 1 && w.low[0] == 0 && w.out[0] == 1;
+    bool places = w.flat() || (s.images == 1 && chunked(w.step[0]));
     bool steps = true;
-    for (size_t i = 1; i < 3; ++i) {
+    bool near = true;
+    for (size_t i = 0; i < 3; ++i) {
         // Windows with steps between them must be single elements without padding.
         steps = steps && (w.stride[i] == 1 || (w.kernel[i] == 1 && w.low[i] == 0 &&
                                                (w.out[i] - 1) * w.stride[i] < w.in[i]));
+        near = near && w.dilation[i] * w.kernel[i] < 1000;
     }
     // A step multiplies a whole slab of channels: narrower groups waste more than `mma.sync` does
     // (measured: 8 and 16 channels a group).
     bool filled = s.groups == 1 || 2 * w.channels >= slab_elements(s.x.dtype);
-    return arch.has_wgmma() && types && filled && flat && (steps || in_pairs(s)) && w.step_c == 1 &&
-           chunked(w.step_n) && chunked(w.step[1]) && chunked(w.step[2]) &&
+    return arch.has_wgmma() && types && filled && places && near && (steps || in_pairs(s)) &&
+           w.step_c == 1 && chunked(w.step_n) && chunked(w.step[1]) && chunked(w.step[2]) &&
            chunked(s.x.view.offset) && chunked(s.w.view.offset) && chunked(s.w.view.strides[0]) &&
-           chunked(s.tap_step) && s.w.view.strides[1] == 1 && w.channels % chunk == 0 &&
-           w.dilation[1] * w.kernel[1] < 1000 && w.dilation[2] * w.kernel[2] < 1000;
+           chunked(s.tap_step) && s.w.view.strides[1] == 1 && w.channels % chunk == 0;
 }
 
 TensorMap input_map(const ConvShape& s, const PatchArg& p) {
@@ -105,11 +110,14 @@ TensorMap input_map(const ConvShape& s, const PatchArg& p) {
     }
     int64_t width = w.stride[2] == 1 ? w.in[2] : w.out[2];
     int64_t height = w.stride[1] == 1 ? w.in[1] : w.out[1];
+    bool volume = !w.flat();
+    int64_t depth = !volume ? s.images : w.stride[0] == 1 ? w.in[0] : w.out[0];
+    int64_t step = volume ? w.step[0] * w.stride[0] : w.step_n;
     m.sizes = {static_cast<uint64_t>(channels), static_cast<uint64_t>(width),
-               static_cast<uint64_t>(height), static_cast<uint64_t>(s.images), 1};
+               static_cast<uint64_t>(height), static_cast<uint64_t>(depth), 1};
     m.strides = {bytes_of_stride(type, w.step[2] * w.stride[2], width, channels),
                  bytes_of_stride(type, w.step[1] * w.stride[1], height, channels),
-                 bytes_of_stride(type, w.step_n, s.images, channels), 16};
+                 bytes_of_stride(type, step, depth, channels), 16};
     m.box = {m.box[0], static_cast<uint32_t>(p.size[0]), static_cast<uint32_t>(p.size[1]),
              static_cast<uint32_t>(p.size[2]), 1};
     return m;

@@ -11,7 +11,8 @@ bool in_pairs(const ConvShape& s) {
     const WindowArg& w = s.window;
     auto pairs = [&w](size_t axis) { return w.stride[axis] == 2 && w.in[axis] % 2 == 0; };
     bool one_row = w.in[1] == 1 && w.kernel[1] == 1 && w.out[1] == 1 && w.low[1] == 0;
-    return pairs(2) && (pairs(1) || one_row) && s.taps() > 1 && w.step[2] >= w.channels * s.groups;
+    return w.flat() && pairs(2) && (pairs(1) || one_row) && s.taps() > 1 &&
+           w.step[2] >= w.channels * s.groups;
 }
 
 namespace {
