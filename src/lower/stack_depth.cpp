@@ -3,7 +3,9 @@
 // positions along the first axis, side by side. Kernels for two axes fetch whole boxes of their
 // input (conv_wgmma) and take a third of the time; the input is written once for each position.
 // They take whole vectors of channels: behind few ones there are channels of zeros, but not where
-// windows lie apart, as patches do, which other kernels gather.
+// windows lie apart, as patches do, which other kernels gather. In one volume, a kernel may walk
+// all three axes (PassOptions::volume_slab): it needs no copies, but fills a slab for each
+// position.
 #include "base/integers.h"
 #include "ir/rewrite.h"
 #include "lower/lowering.h"
@@ -62,6 +64,34 @@ std::optional<Deep> deep(const Graph& g, const Node& n) {
     bool adjacent = a.strides[1] == 1 && a.strides[2] == 1;
     int64_t zeros = adjacent ? zero_channels(s[1] * s[2], x.dtype) : 0;
     return Deep{*depth, *results, s[2], a.strides[0], a.dilations[0], *low, zeros, operations};
+}
+
+/// Whether a kernel that walks the three axes of one volume takes the convolution in less time than
+/// copies and products of what lies side by side, by the model of costs.
+bool is_walked(const Graph& g, const Node& n, int64_t slab_bytes) {
+    // Copies take as long as the products of so many results.
+    constexpr double copied_results = 40;
+    constexpr int64_t least_results = 128;
+    // Halves of one slab: with up to these, conv_halo multiplies them faster, side by side; with
+    // fewer, it does not make up for the copies.
+    constexpr int64_t most_of_halo = 32;
+    constexpr int64_t fewer = 16;
+    const Type& x = g.type(n.inputs[0]);
+    const Shape& w = g.constant(n.inputs[1])->shape();
+    const auto& a = n.as<ops::Conv>();
+    int64_t bytes = w[1] * bit_width(x.dtype) / 8;
+    bool adjacent =
+        std::all_of(a.strides.begin(), a.strides.end(), [](int64_t s) { return s == 1; });
+    bool halo = is_half(x.dtype) && bytes <= slab_bytes && w[0] > fewer && w[0] <= most_of_halo;
+    if (slab_bytes == 0 || !adjacent || halo || !x.dims[0].is_const(1) || bytes % 16 != 0) {
+        return false;
+    }
+    auto slabs = [slab_bytes](int64_t count) {
+        return static_cast<double>(div_up(count, slab_bytes));
+    };
+    auto results = static_cast<double>(std::max(w[0], least_results));
+    double apart = static_cast<double>(w[2]) * slabs(bytes);
+    return apart <= slabs(w[2] * bytes) * (1 + copied_results / results);
 }
 
 /// The elements that position `tap` of windows meets, for each result: zeros outside of x.
@@ -131,6 +161,7 @@ Graph without_depth(const Graph& g, const PassOptions& o) {
         std::optional<Deep> d = n.is(ops::conv_def) ? deep(g, n) : std::nullopt;
         bool single = d && g.type(n.inputs[0]).dtype == DType::F32;
         bool pays = d && d->operations >= (single ? o.flat_f32_convolutions : o.flat_convolutions);
+        pays = pays && !is_walked(g, n, o.volume_slab);
         return pays ? std::optional(stack(r.out(), n, in, *d)) : std::nullopt;
     }));
 }

@@ -36,6 +36,9 @@ struct PassOptions {
     /// the copies that makes of it: of 16-bit floats, and of f32.
     double flat_convolutions = INFINITY;
     double flat_f32_convolutions = INFINITY;
+    /// Bytes of channels that its convolutions over all three axes of one volume multiply at once;
+    /// 0: it has none that are as fast as those over two.
+    int64_t volume_slab = 0;
 };
 
 /// Made by designated initialisers, so that its promises have names: a false one breaks results.

@@ -150,6 +150,30 @@ TEST(ConvVolume, OneAtATime) {
     EXPECT_FALSE(takes(steps));
 }
 
+/// conv(relu(x)) + bias + relu(x) through the whole backend, of so many operations that a
+/// convolution over two axes, with copies of x, would be the other choice.
+TEST(ConvVolume, ReadsItsInputWithoutCopies) {
+    Graph g;
+    Value x = g.add_input("x", parse_type("f16[1,64,8,13,14]"));
+    x = ops::maximum(g, x, 0.0);
+    ops::Conv a;
+    a.strides = a.dilations = {1, 1, 1};
+    a.low = to_dims({2, 1, 1});
+    a.high = to_dims({0, 1, 1});
+    a.dtype = DType::F16;
+    auto weights = [&](const Shape& s, unsigned seed) {
+        return ops::constant(g, random_elements(DType::F16, s, seed, -0.1, 0.1));
+    };
+    Value y = ops::conv(g, a, x, weights({64, 64, 3, 3, 3}, 1));
+    g.add_output("y", ops::add(g, ops::add(g, y, weights({64, 1, 1, 1}, 2)), x));
+    BackendRun run = expect_backend(g, {.tolerance = 6e-3, .runs = 1});
+    // The copies move the channels inside and outside again.
+    EXPECT_EQ(run.kernels, (std::vector<std::string>{"map", "copy", "conv", "copy"}));
+    EXPECT_NE(run.implementations.at(2).find("conv_wgmma"), std::string::npos);
+    run = expect_backend(g, {.tolerance = 6e-3, .runs = 1, .batch_invariant = true});
+    EXPECT_GT(run.kernels.size(), 4U);
+}
+
 TEST(ConvVolume, PrefersTheRightTactic) {
     Graph g = conv_graph(volume("f16[1,96,12,48,48]", "f16[96,96,3,3,3]"));
     EXPECT_TRUE(tactic_names(g)[0].starts_with("conv_wgmma"));

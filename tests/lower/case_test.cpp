@@ -2,7 +2,8 @@
 // The lowering passes: tests/lower/<pass>.case (passes/pass_cases.h), random graphs with and
 // without each, and options that disable, verify and show them. A case has the passes of GPUs;
 // [cpu] in a title asks for those of the CPU; [byte_convolutions] or [flat_convolutions] at its end
-// for a device where they are faster, [rounded_products] for one whose f32 products are TF32.
+// for a device where they are faster, [volumes] for the latter with slabs of 32 bytes in a volume,
+// [rounded_products] for one whose f32 products are TF32.
 #include "backends/cpu/lower.h"
 #include "backends/cuda/lower.h"
 #include "base/error.h"

@@ -159,8 +159,10 @@ Setting setting_of(const Pass& pass, const PassCase& c) {
     }
     out.options.byte_convolutions = c.title.ends_with("[byte_convolutions]");
     out.options.rounds_products = c.title.ends_with("[rounded_products]");
-    if (c.title.ends_with("[flat_convolutions]")) {
+    bool volumes = c.title.ends_with("[volumes]");
+    if (volumes || c.title.ends_with("[flat_convolutions]")) {
         out.options.flat_convolutions = out.options.flat_f32_convolutions = 1;
+        out.options.volume_slab = volumes ? 32 : 0;
     }
     return out;
 }

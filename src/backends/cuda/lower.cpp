@@ -31,10 +31,11 @@ Graph lower(const Graph& g, const CompileOptions& options, const kernels::Arch& 
     PassOptions facts;
     facts.f8_products = target.has_fp8_mma();
     facts.rounds_products = of_cuda.tf32;
-    if (target.has_wgmma()) { // which convolves over two axes alone
+    if (target.has_wgmma()) { // which convolves over three axes in one volume alone
         constexpr double from = 2e8;
         facts.flat_convolutions = from;
         facts.flat_f32_convolutions = of_cuda.tf32 ? from : facts.flat_f32_convolutions;
+        facts.volume_slab = options.batch_invariant ? 0 : 128;
     }
     return plan::run_lowering(lowering_passes(), g, options, facts);
 }
