@@ -303,6 +303,53 @@ std::optional<Values> slice_of_pad(Site& s) {
     return Values{padded ? s.g().add1(pad_def, pad, in) : in[0]};
 }
 
+// Merges axes `axis` and `axis + 1`, of which the slice takes one element of the inner one, or of
+// the outer one.
+std::optional<Slice> merged(const Slice& a, const Dims& in, size_t axis, bool inner_one) {
+    const Dim& inner = in[axis + 1];
+    Slice out = a;
+    auto erase = [axis](auto& v) { v.erase(v.begin() + static_cast<int64_t>(axis)); };
+    erase(out.starts);
+    erase(out.sizes);
+    erase(out.steps);
+    out.starts[axis] = a.starts[axis] * inner + a.starts[axis + 1];
+    if (inner_one) {
+        out.sizes[axis] = a.sizes[axis];
+        bool known = inner.is_const() &&
+                     !__builtin_mul_overflow(a.steps[axis], inner.value(), &out.steps[axis]);
+        return known ? std::optional(out) : std::nullopt;
+    }
+    return out;
+}
+
+// One element of the last axis, or of the one before, where a reshape made both of one axis:
+// x[..., i::n] and the like.
+std::optional<Values> slice_of_split_axis(Site& s) {
+    const Node* p = s.producer(0, reshape_def);
+    const Slice& a = s.as<Slice>();
+    size_t rank = a.sizes.size();
+    if (p == nullptr || rank < 2) {
+        return std::nullopt;
+    }
+    const Dims in = s.in_type().dims;
+    auto takes_one = [&](size_t i) { return a.sizes[i].is_const(1) && !in[i].is_const(1); };
+    bool inner_one = takes_one(rank - 1);
+    if (!inner_one && !takes_one(rank - 2)) {
+        return std::nullopt;
+    }
+    Graph& g = s.g();
+    Dims whole(in.begin(), in.end() - 1);
+    whole.back() = in[rank - 2] * in[rank - 1];
+    const Dims& from = g.type(p->inputs[0]).dims;
+    bool split = !from.empty() && exact_quotient(from.back(), whole.back());
+    auto narrow = split ? merged(a, in, rank - 2, inner_one) : std::nullopt;
+    if (!narrow) {
+        return std::nullopt;
+    }
+    Value x = ops::reshape(g, p->inputs[0], whole);
+    return Values{ops::reshape(g, g.add1(slice_def, *narrow, {x}), s.result().dims)};
+}
+
 // --- others
 
 std::optional<Values> bitcast_of_nothing(Site& s) {
@@ -339,8 +386,8 @@ Rules view_rules() {
         {&permute_def, permute_of_nothing}, {&broadcast_def, broadcast_of_nothing},
         {&slice_def, slice_of_nothing},     {&slice_def, slice_of_slice},
         {&slice_def, slice_of_concat},      {&slice_def, slice_of_broadcast},
-        {&slice_def, slice_of_pad},         {&bitcast_def, bitcast_of_nothing},
-        {&window_def, window_of_nothing},
+        {&slice_def, slice_of_pad},         {&slice_def, slice_of_split_axis},
+        {&bitcast_def, bitcast_of_nothing}, {&window_def, window_of_nothing},
     };
     return rows;
 }
