@@ -25,6 +25,31 @@ std::optional<Values> reshape_of_nothing(Site& s) {
     return Values{ops::reshape(s.g(), p->inputs[0], s.as<Reshape>().dims)};
 }
 
+// Values that are stacked on a new axis, which then joins the next one: a concat.
+std::optional<Values> reshape_of_stack(Site& s) {
+    const Node* p = s.producer(0, concat_def);
+    size_t axis = p == nullptr ? 0 : static_cast<size_t>(p->as<Concat>().axis);
+    if (p == nullptr || axis + 1 >= s.in_type().dims.size()) {
+        return std::nullopt;
+    }
+    auto joined = [axis](Dims d) {
+        d[axis + 1] = d[axis] * d[axis + 1];
+        d.erase(d.begin() + static_cast<int64_t>(axis));
+        return d;
+    };
+    Values parts;
+    for (Value v : p->inputs) {
+        const Node* part = s.produced(v, reshape_def);
+        if (part == nullptr || !(s.g().type(part->inputs[0]).dims == joined(s.g().type(v).dims))) {
+            return std::nullopt;
+        }
+        parts.push_back(part->inputs[0]);
+    }
+    bool fits = s.as<Reshape>().dims == joined(s.in_type().dims);
+    return fits ? std::optional(Values{ops::concat(s.g(), parts, static_cast<int64_t>(axis))})
+                : std::nullopt;
+}
+
 // The atoms that an axis of the permuted shape spans, given how many each axis before it spans.
 std::vector<int64_t> permuted_atoms(const std::vector<size_t>& spans,
                                     const std::vector<int64_t>& perm) {
@@ -381,13 +406,21 @@ std::optional<Values> window_of_nothing(Site& s) {
 
 Rules view_rules() {
     static const RuleRow rows[] = {
-        {&reshape_def, reshape_of_nothing}, {&reshape_def, reshape_around_permute},
-        {&reshape_def, view_of_scalar},     {&permute_def, view_of_scalar},
-        {&permute_def, permute_of_nothing}, {&broadcast_def, broadcast_of_nothing},
-        {&slice_def, slice_of_nothing},     {&slice_def, slice_of_slice},
-        {&slice_def, slice_of_concat},      {&slice_def, slice_of_broadcast},
-        {&slice_def, slice_of_pad},         {&slice_def, slice_of_split_axis},
-        {&bitcast_def, bitcast_of_nothing}, {&window_def, window_of_nothing},
+        {&reshape_def, reshape_of_nothing},
+        {&reshape_def, reshape_around_permute},
+        {&reshape_def, reshape_of_stack},
+        {&reshape_def, view_of_scalar},
+        {&permute_def, view_of_scalar},
+        {&permute_def, permute_of_nothing},
+        {&broadcast_def, broadcast_of_nothing},
+        {&slice_def, slice_of_nothing},
+        {&slice_def, slice_of_slice},
+        {&slice_def, slice_of_concat},
+        {&slice_def, slice_of_broadcast},
+        {&slice_def, slice_of_split_axis},
+        {&slice_def, slice_of_pad},
+        {&bitcast_def, bitcast_of_nothing},
+        {&window_def, window_of_nothing},
     };
     return rows;
 }
