@@ -163,6 +163,52 @@ std::optional<Values> permute_of_nothing(Site& s) {
     return Values{ops::reshape(s.g(), s.in(), s.result().dims)};
 }
 
+// The operand of the permutation that makes v, or that v is a slice of: then sliced like v.
+std::optional<Value> before_permute(Graph& g, Value v, const std::vector<int64_t>& perm) {
+    const Node* slice = g.producer(v);
+    slice = slice != nullptr && slice->is(slice_def) ? slice : nullptr;
+    const Node* p = g.producer(slice == nullptr ? v : slice->inputs[0]);
+    if (p == nullptr || !p->is(permute_def) || p->as<Permute>().perm != perm) {
+        return std::nullopt;
+    }
+    if (slice == nullptr) {
+        return p->inputs[0];
+    }
+    const Slice& a = slice->as<Slice>();
+    Slice out = a;
+    for (size_t i = 0; i < perm.size(); ++i) {
+        auto axis = static_cast<size_t>(perm[i]);
+        out.starts[axis] = a.starts[i];
+        out.sizes[axis] = a.sizes[i];
+        out.steps[axis] = a.steps[i];
+    }
+    return g.add1(slice_def, out, {p->inputs[0]});
+}
+
+// Permuted values that are concatenated and permuted back: a concat along another axis.
+std::optional<Values> permute_of_concat(Site& s) {
+    const Node* p = s.producer(0, concat_def);
+    if (p == nullptr) {
+        return std::nullopt;
+    }
+    const std::vector<int64_t>& perm = s.as<Permute>().perm;
+    std::vector<int64_t> back(perm.size());
+    for (size_t i = 0; i < perm.size(); ++i) {
+        back[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
+    }
+    const Values operands = p->inputs;
+    int64_t axis = back[static_cast<size_t>(p->as<Concat>().axis)];
+    Values parts;
+    for (Value v : operands) {
+        auto part = before_permute(s.g(), v, back);
+        if (!part) {
+            return std::nullopt;
+        }
+        parts.push_back(*part);
+    }
+    return Values{ops::concat(s.g(), parts, axis)};
+}
+
 // --- broadcast
 
 std::optional<Values> broadcast_of_nothing(Site& s) {
@@ -406,21 +452,14 @@ std::optional<Values> window_of_nothing(Site& s) {
 
 Rules view_rules() {
     static const RuleRow rows[] = {
-        {&reshape_def, reshape_of_nothing},
-        {&reshape_def, reshape_around_permute},
-        {&reshape_def, reshape_of_stack},
-        {&reshape_def, view_of_scalar},
-        {&permute_def, view_of_scalar},
-        {&permute_def, permute_of_nothing},
-        {&broadcast_def, broadcast_of_nothing},
-        {&slice_def, slice_of_nothing},
-        {&slice_def, slice_of_slice},
-        {&slice_def, slice_of_concat},
-        {&slice_def, slice_of_broadcast},
-        {&slice_def, slice_of_split_axis},
-        {&slice_def, slice_of_pad},
-        {&bitcast_def, bitcast_of_nothing},
-        {&window_def, window_of_nothing},
+        {&reshape_def, reshape_of_nothing}, {&reshape_def, reshape_around_permute},
+        {&reshape_def, reshape_of_stack},   {&reshape_def, view_of_scalar},
+        {&permute_def, view_of_scalar},     {&permute_def, permute_of_nothing},
+        {&permute_def, permute_of_concat},  {&broadcast_def, broadcast_of_nothing},
+        {&slice_def, slice_of_nothing},     {&slice_def, slice_of_slice},
+        {&slice_def, slice_of_concat},      {&slice_def, slice_of_broadcast},
+        {&slice_def, slice_of_split_axis},  {&slice_def, slice_of_pad},
+        {&bitcast_def, bitcast_of_nothing}, {&window_def, window_of_nothing},
     };
     return rows;
 }
