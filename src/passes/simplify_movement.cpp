@@ -231,6 +231,73 @@ std::optional<Values> scatter_of_progression(Site& s) {
     return Values{ops::concat(g, Values{before, s.in(2), behind}, 0)};
 }
 
+// The updates of n scatters of which each writes every nth row, in the order of their first rows.
+std::optional<Values> interleaved_updates(const Graph& g, const Node& last, int64_t n) {
+    const Dim& rows = g.type(last.inputs[0]).dims[0];
+    std::vector<std::optional<Value>> updates(static_cast<size_t>(n));
+    const Node* at = &last;
+    for (int64_t i = 0; i < n; ++i) {
+        bool written = at != nullptr && at->is(scatter_def) && at->as<Scatter>().fn == "none" &&
+                       g.type(at->inputs[1]).rank() == 1;
+        auto p = written ? progression(g, at->inputs[1]) : std::nullopt;
+        bool in_turn = p && p->step == n && p->count * Dim(n) == rows && p->start.is_const() &&
+                       p->start.value() >= 0 && p->start.value() < n;
+        if (!in_turn || updates[static_cast<size_t>(p->start.value())]) {
+            return std::nullopt;
+        }
+        updates[static_cast<size_t>(p->start.value())] = at->inputs[2];
+        at = g.producer(at->inputs[0]);
+    }
+    Values out;
+    for (const auto& u : updates) {
+        out.push_back(*u);
+    }
+    return out;
+}
+
+// The operands of the permutations that make the values, if these are the same; else empty.
+Values unpermuted(const Graph& g, const Values& values, std::vector<int64_t>& perm) {
+    Values out;
+    for (Value v : values) {
+        const Node* p = g.producer(v);
+        bool same =
+            p != nullptr && p->is(permute_def) && (out.empty() || p->as<Permute>().perm == perm);
+        if (!same) {
+            return {};
+        }
+        perm = p->as<Permute>().perm;
+        out.push_back(p->inputs[0]);
+    }
+    return out;
+}
+
+constexpr int64_t max_in_turn = 8;
+
+// x[0::n] = a, x[1::n] = b, ... until no row of x is left: the rows of a, b, ... in turn. Exporters
+// move the axis that is written to the front and back.
+std::optional<Values> scatters_in_turn(Site& s) {
+    auto p = progression(s.g(), s.in(1));
+    auto updates = p && p->step > 1 && p->step <= max_in_turn
+                       ? interleaved_updates(s.g(), s.node(), p->step)
+                       : std::nullopt;
+    if (!updates) {
+        return std::nullopt;
+    }
+    Graph& g = s.g();
+    std::vector<int64_t> perm;
+    Values parts = unpermuted(g, *updates, perm);
+    bool permuted = !parts.empty();
+    parts = permuted ? parts : *updates;
+    int64_t axis = permuted ? perm[0] : 0;
+    Dims dims = g.type(parts[0]).dims;
+    dims[static_cast<size_t>(axis)] = s.in_type().dims[0];
+    for (Value& v : parts) {
+        v = ops::unsqueeze(g, v, {axis + 1});
+    }
+    Value whole = ops::reshape(g, ops::concat(g, parts, axis + 1), dims);
+    return Values{permuted ? ops::permute(g, whole, perm) : whole};
+}
+
 // --- reductions
 
 std::optional<Values> reduce_of_one(Site& s) {
@@ -357,6 +424,7 @@ Rules movement_rules() {
         {&arg_reduce_def, arg_reduce_of_one}, {&scan_def, scan_of_one},
         {&scan_def, scan_of_zeros},           {&gather_def, gather_of_scalar},
         {&ops::pool_def, pool_of_one},        {&scatter_def, scatter_of_progression},
+        {&scatter_def, scatters_in_turn},
     };
     return rows;
 }
