@@ -6,15 +6,13 @@
 #include "passes/rope_angles.h"
 #include "passes/simplify.h"
 
-#include <array>
-
 namespace ingot::passes {
 
 namespace {
 
 using ops::Rope;
 
-// A slice; `x` is not sliced along the last axis alone.
+// A slice, perhaps with an axis of size 1 behind it; `x` is not sliced along the last axis alone.
 struct Piece {
     Value x;
     Slice of; // of x; its last axis is what follows
@@ -23,8 +21,19 @@ struct Piece {
     int64_t step = 1;
 };
 
-std::optional<Piece> piece(const Graph& g, Value v) {
+// The value to which a reshape only appends an axis of size 1.
+std::optional<Value> squeezed(const Graph& g, Value v) {
     const Node* n = g.producer(v);
+    Dims dims = g.type(v).dims;
+    if (n == nullptr || !n->is(reshape_def) || dims.empty() || !dims.back().is_const(1)) {
+        return std::nullopt;
+    }
+    dims.pop_back();
+    return g.type(n->inputs[0]).dims == dims ? std::optional(n->inputs[0]) : std::nullopt;
+}
+
+std::optional<Piece> piece(const Graph& g, Value v) {
+    const Node* n = g.producer(squeezed(g, v).value_or(v));
     if (n == nullptr || !n->is(slice_def)) {
         return std::nullopt;
     }
@@ -89,43 +98,53 @@ Value value_of(Graph& g, const Piece& p) {
 struct Joined {
     Term first;
     Term second;
+    Dims dims; // of both
     bool interleaved = false;
+    bool unit = false; // the terms have an axis of size 1 behind that of the elements
 };
+
+bool joins_last(const Graph& g, const Node* n) {
+    return n != nullptr && n->is(concat_def) && n->inputs.size() > 1 &&
+           n->as<Concat>().axis == g.type(n->outputs[0]).rank() - 1;
+}
+
+// The concat of two values along their last axis that makes a value, or that is converted to it.
+const Node* pair_of(const View& v, Value value) {
+    const Graph& g = v.graph();
+    auto leaf = v.leaf(v.term(value));
+    const Node* n = leaf && g.type(*leaf).dims == g.type(value).dims ? g.producer(*leaf) : nullptr;
+    return joins_last(g, n) && n->inputs.size() == 2 ? n : nullptr;
+}
+
+// concat of [..., D/2, 1] twice, then reshape
+std::optional<Joined> interleaved(const View& v, const Node& reshape) {
+    const Graph& g = v.graph();
+    const Node* n = pair_of(v, reshape.inputs[0]);
+    if (n == nullptr || g.type(n->outputs[0]).rank() < 2 ||
+        !g.type(n->inputs[0]).dims.back().is_const(1) ||
+        !g.type(n->inputs[1]).dims.back().is_const(1)) {
+        return std::nullopt;
+    }
+    Dims dims = g.type(n->outputs[0]).dims;
+    dims.pop_back();
+    dims.back() = dims.back() * Dim(2);
+    auto first = squeezed(g, n->inputs[0]);
+    auto second = squeezed(g, n->inputs[1]);
+    bool both = first && second;
+    return Joined{v.term(both ? *first : n->inputs[0]), v.term(both ? *second : n->inputs[1]), dims,
+                  true, !both};
+}
 
 std::optional<Joined> joined(const View& v, Value value) {
     const Graph& g = v.graph();
     const Node* n = g.producer(value);
-    bool flat = n != nullptr && n->is(reshape_def);
-    n = flat ? g.producer(n->inputs[0]) : n;
-    if (n == nullptr || !n->is(concat_def) || n->inputs.size() != 2 ||
-        n->as<Concat>().axis != g.type(n->outputs[0]).rank() - 1) {
-        return std::nullopt;
+    if (n != nullptr && n->is(reshape_def)) {
+        return interleaved(v, *n);
     }
-    if (!flat) {
-        return Joined{v.term(n->inputs[0]), v.term(n->inputs[1]), false};
-    }
-    // concat of [..., D/2, 1] twice, then [..., D]
-    Dims from = g.type(n->outputs[0]).dims;
-    Dims to = g.type(value).dims;
-    Dims flattened(from.begin(), from.end() - 1);
-    if (flattened.empty() || !from.back().is_const(2)) {
-        return std::nullopt;
-    }
-    flattened.back() = flattened.back() * Dim(2);
-    std::array<Term, 2> parts;
-    for (size_t i = 0; i < 2; ++i) {
-        const Node* unsqueezed = v.node(v.term(n->inputs[i]), reshape_def);
-        Dims whole = g.type(n->inputs[i]).dims;
-        if (unsqueezed == nullptr || !whole.back().is_const(1)) {
-            return std::nullopt;
-        }
-        whole.pop_back();
-        if (!(g.type(unsqueezed->inputs[0]).dims == whole)) {
-            return std::nullopt;
-        }
-        parts[i] = v.term(unsqueezed->inputs[0]);
-    }
-    return flattened == to ? std::optional(Joined{parts[0], parts[1], true}) : std::nullopt;
+    n = pair_of(v, value);
+    return n == nullptr ? std::nullopt
+                        : std::optional(Joined{v.term(n->inputs[0]), v.term(n->inputs[1]),
+                                               g.type(value).dims});
 }
 
 // --- the two spellings
@@ -142,7 +161,7 @@ std::vector<Term> factors(const View& v, Term t) {
 std::optional<Whole> rotated(const View& v, Term t) {
     auto leaf = v.leaf(t);
     auto j = leaf ? joined(v, *leaf) : std::nullopt;
-    if (!j) {
+    if (!j || !(j->dims == v.graph().type(*leaf).dims)) {
         return std::nullopt;
     }
     View::Scaled minus = v.scaled(j->first);
@@ -169,12 +188,12 @@ std::optional<Value> take_whole(const View& v, std::vector<Term>& factors, const
     return std::nullopt;
 }
 
-Values made(Site& s, Value x, Value cos, Value sin, bool interleaved) {
+Value made(Site& s, Value x, Value cos, Value sin, bool interleaved) {
     Graph& g = s.g();
     Type out = s.result();
     DType wide = wider(g.type(x).dtype, out.dtype);
     Value y = ops::rope(g, Rope{interleaved}, ops::cast(g, x, wide), cos, sin);
-    return {ops::cast(g, y, out.dtype)};
+    return ops::cast(g, y, out.dtype);
 }
 
 // Whether the angles broadcast against half of x without enlarging its shape.
@@ -210,7 +229,7 @@ std::optional<Values> sum_spelling(Site& s) {
             auto c = cos ? half_angles(g, *cos, r->interleaved) : std::nullopt;
             auto d = c ? half_angles(g, *sin, r->interleaved) : std::nullopt;
             if (d && angles_fit(g, *c, out.dims) && angles_fit(g, *d, out.dims)) {
-                return made(s, *x, *c, *d, r->interleaved);
+                return Values{made(s, *x, *c, *d, r->interleaved)};
             }
             break;
         }
@@ -252,28 +271,68 @@ std::vector<Rotation> rotations(const View& v, Term t, double sign) {
     return out;
 }
 
-std::optional<Values> joined_spelling(Site& s) {
-    Type out = s.result();
-    if (!is_float(out.dtype) || out.rank() < 2) {
-        return std::nullopt;
+// An angle of half of x, broadcast against it.
+std::optional<Value> angle(Graph& g, Value v, const Dims& x, bool unit) {
+    if (unit && g.type(v).rank() > 0) {
+        Dims dims = g.type(v).dims;
+        if (!dims.back().is_const(1)) {
+            return std::nullopt;
+        }
+        dims.pop_back();
+        v = ops::reshape(g, v, dims);
     }
+    return angles_fit(g, v, x) ? std::optional(v) : std::nullopt;
+}
+
+std::optional<Value> rotation(Site& s, const Joined& j) {
     Graph& g = s.g();
     View v(g);
-    auto j = joined(v, s.copied()[0]);
-    if (!j) {
-        return std::nullopt;
-    }
-    for (const Rotation& real : rotations(v, j->first, -1)) {     // x1 cos - x2 sin
-        for (const Rotation& imag : rotations(v, j->second, 1)) { // x2 cos + x1 sin
+    for (const Rotation& real : rotations(v, j.first, -1)) {     // x1 cos - x2 sin
+        for (const Rotation& imag : rotations(v, j.second, 1)) { // x2 cos + x1 sin
             auto whole = pairs(real.first, real.second);
             bool same = equal(imag.first, real.second) && equal(imag.second, real.first) &&
                         imag.angle == real.angle && imag.other == real.other;
-            if (whole && whole->interleaved == j->interleaved && same &&
-                whole->piece.of.sizes == out.dims && angles_fit(g, real.angle, out.dims) &&
-                angles_fit(g, real.other, out.dims)) {
-                Value x = value_of(g, whole->piece);
-                return made(s, x, real.angle, real.other, j->interleaved);
+            if (!whole || whole->interleaved != j.interleaved || !same ||
+                !(whole->piece.of.sizes == j.dims)) {
+                continue;
             }
+            auto cos = angle(g, real.angle, j.dims, j.unit);
+            auto sin = angle(g, real.other, j.dims, j.unit);
+            if (cos && sin) {
+                return made(s, value_of(g, whole->piece), *cos, *sin, j.interleaved);
+            }
+        }
+    }
+    return std::nullopt;
+}
+
+std::optional<Values> joined_spelling(Site& s) {
+    const Type out = s.result();
+    if (!is_float(out.dtype) || out.rank() < 2) {
+        return std::nullopt;
+    }
+    auto j = joined(View(s.g()), s.copied()[0]);
+    auto whole = j ? rotation(s, *j) : std::nullopt;
+    return whole ? std::optional(Values{ops::reshape(s.g(), *whole, out.dims)}) : std::nullopt;
+}
+
+// Halves that are concatenated with the elements that are not rotated.
+std::optional<Values> joined_with_others(Site& s) {
+    Type out = s.result();
+    Values parts(s.inputs().begin(), s.inputs().end());
+    if (!is_float(out.dtype) || out.rank() < 2 || parts.size() < 3 ||
+        s.as<Concat>().axis != out.rank() - 1) {
+        return std::nullopt;
+    }
+    for (size_t i = 0; i + 1 < parts.size(); ++i) {
+        View v(s.g());
+        Dims dims = out.dims;
+        dims.back() = s.in_type(i).dims.back() + s.in_type(i + 1).dims.back();
+        auto whole = rotation(s, {v.term(parts[i]), v.term(parts[i + 1]), dims});
+        if (whole) {
+            parts[i] = *whole;
+            parts.erase(parts.begin() + static_cast<int64_t>(i) + 1);
+            return Values{ops::concat(s.g(), parts, out.rank() - 1)};
         }
     }
     return std::nullopt;
@@ -288,6 +347,7 @@ const Pass raise_rope = {
         [](const Graph& g, const PassOptions&) {
             static const RuleRow rows[] = {{&map_def, sum_spelling},
                                            {&concat_def, joined_spelling},
+                                           {&concat_def, joined_with_others},
                                            {&reshape_def, joined_spelling}};
             Graph raised = apply_rules(g, Rules(rows), {&concat_def});
             // Attention looks for scales behind rotations of its own type.
