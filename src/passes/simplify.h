@@ -26,4 +26,9 @@ struct Progression {
 };
 std::optional<Progression> progression(const Graph& g, Value v);
 
+/// `parts` side by side along an axis, where they are regions of the result of a product, one with
+/// something added: one sum, which belongs to the product's epilogue or is a bias of attention.
+/// nullopt where they are none.
+std::optional<Value> sum_of_regions(Graph& g, std::span<const Value> parts, size_t axis);
+
 } // namespace ingot::passes

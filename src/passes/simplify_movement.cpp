@@ -228,7 +228,12 @@ std::optional<Values> scatter_of_progression(Site& s) {
     Graph& g = s.g();
     Value before = ops::slice(g, s.in(), 0, 0, p->start);
     Value behind = ops::slice(g, s.in(), 0, end, rows.value() - end);
-    return Values{ops::concat(g, Values{before, s.in(2), behind}, 0)};
+    Values parts = {before, s.in(2), behind};
+    parts.erase(std::remove_if(parts.begin(), parts.end(),
+                               [&g](Value v) { return g.type(v).dims[0].is_const(0); }),
+                parts.end());
+    auto sum = sum_of_regions(g, parts, 0);
+    return Values{sum ? *sum : ops::concat(g, parts, 0)};
 }
 
 // The updates of n scatters of which each writes every nth row, in the order of their first rows.

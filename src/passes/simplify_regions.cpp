@@ -62,40 +62,60 @@ Value padded(Graph& g, const Increased& part, size_t axis, const Dim& before, co
     return ops::pad(g, v, low, high, -0.0); // which changes no number, not even -0
 }
 
-// Regions of the result of a product side by side, one of them with something added: one sum, which
-// belongs to the product's epilogue or is a bias of attention.
-std::optional<Values> concat_with_sum(Site& s) {
-    Graph& g = s.g();
-    auto axis = static_cast<size_t>(s.as<Concat>().axis);
-    for (size_t with = 0; with < s.input_count() && s.input_count() > 1; ++with) {
-        Value base = viewed(g, s.in(with == 0 ? 1 : 0)).base;
-        std::optional<Increased> part =
-            s.produced(base, dot_def) != nullptr ? increased(g, s.in(with), base) : std::nullopt;
-        if (!part) {
-            continue;
+/// The region that the parts make, `part` in the place of parts[with]; what is before and behind
+/// it.
+struct Whole {
+    Region region;
+    Dim before = 0, behind = 0;
+};
+
+std::optional<Whole> whole_of(const Graph& g, std::span<const Value> parts, size_t axis,
+                              size_t with, const Region& part) {
+    std::optional<Region> all;
+    Whole out;
+    for (size_t i = 0; i < parts.size(); ++i) {
+        std::optional<Region> r = i == with ? part : region_of(g, parts[i]);
+        all = i == 0 ? r : r ? joined(*all, *r, axis) : std::nullopt;
+        if (!all) {
+            return std::nullopt;
         }
-        std::optional<Region> all;
-        Dim before = 0, behind = 0;
-        for (size_t i = 0; i < s.input_count(); ++i) {
-            std::optional<Region> r = i == with ? part->region : region_of(g, s.in(i));
-            all = i == 0 ? r : r ? joined(*all, *r, axis) : std::nullopt;
-            if (!all) {
-                return std::nullopt;
-            }
-            Dim& side = i < with ? before : behind;
-            side = i == with ? side : side + s.in_type(i).dims[axis];
-        }
-        std::array<Value, 2> operands;
-        operands[part->operand] = sliced(g, *all);
-        auto along = static_cast<size_t>(all->axes[axis]);
-        operands[1 - part->operand] = padded(g, *part, along, before, behind);
-        Value sum = g.add(map_def, part->sum.attrs, operands)[0];
-        return Values{as_viewed(g, *all, sum, s.result().dims)};
+        Dim& side = i < with ? out.before : out.behind;
+        side = i == with ? side : side + g.type(parts[i]).dims[axis];
     }
-    return std::nullopt;
+    out.region = std::move(*all);
+    return out;
+}
+
+std::optional<Values> concat_with_sum(Site& s) {
+    auto sum = sum_of_regions(s.g(), s.inputs(), static_cast<size_t>(s.as<Concat>().axis));
+    return sum ? std::optional(Values{*sum}) : std::nullopt;
 }
 
 } // namespace
+
+std::optional<Value> sum_of_regions(Graph& g, std::span<const Value> parts, size_t axis) {
+    for (size_t with = 0; with < parts.size() && parts.size() > 1; ++with) {
+        Value base = viewed(g, parts[with == 0 ? 1 : 0]).base;
+        const Node* product = g.producer(base);
+        std::optional<Increased> part = product != nullptr && product->is(dot_def)
+                                            ? increased(g, parts[with], base)
+                                            : std::nullopt;
+        std::optional<Whole> all =
+            part ? whole_of(g, parts, axis, with, part->region) : std::nullopt;
+        if (!all) {
+            continue;
+        }
+        Dims dims = g.type(parts[with]).dims;
+        dims[axis] = all->before + dims[axis] + all->behind;
+        auto along = static_cast<size_t>(all->region.axes[axis]);
+        std::array<Value, 2> operands;
+        operands[part->operand] = sliced(g, all->region);
+        operands[1 - part->operand] = padded(g, *part, along, all->before, all->behind);
+        Value sum = g.add(map_def, part->sum.attrs, operands)[0];
+        return as_viewed(g, all->region, sum, dims);
+    }
+    return std::nullopt;
+}
 
 Rules region_rules() {
     static const RuleRow rows[] = {{&concat_def, concat_with_sum}};
