@@ -43,16 +43,16 @@ struct Patch {
 struct Slabs {
     const TensorMap* map;
     const Patch& p;
-    int first, last, c, s, r, d, tap, at[3]; // channels of the group, the current one; position
+    int first, last, c, s, r, tap, at[3]; // channels of the group, the current one; position
     DEVICE Slabs(const TensorMap* map_, const Patch& p_, int begin, int first_, int w, int h, int n)
         : map(map_), p(p_), first(first_), last(first_ + (int)p_.channel_steps * SLAB_K) {
         tap = begin / (int)p.channel_steps;
         c = first + (begin - tap * (int)p.channel_steps) * SLAB_K;
         int row = tap / (int)p.kernel[0];
         s = tap - row * (int)p.kernel[0];
-        d = row / (int)p.kernel[1];
+        int d = row / (int)p.kernel[1];
         r = row - d * (int)p.kernel[1];
-        at[0] = w, at[1] = h, at[2] = n;
+        at[0] = w, at[1] = h, at[2] = n + d * (int)p.dilation[2] + (int)p.first[2];
     }
     DEVICE void advance() {
         c += SLAB_K;
@@ -64,7 +64,7 @@ struct Slabs {
             return;
         s = 0;
         if (++r == (int)p.kernel[1])
-            r = 0, d++;
+            r = 0, at[2] += (int)p.dilation[2];
     }
     DEVICE void load_x(u32 to, u32 bar) {
         int x = s * (int)p.dilation[0] + (int)p.first[0],
@@ -73,8 +73,7 @@ struct Slabs {
         tma_load5(to, map, c + (x & 1) * (int)p.column_step, at[0] + (x >> 1), y & 1,
                   at[1] + (y >> 1), at[2], bar);
 #else
-        int z = d * (int)p.dilation[2] + (int)p.first[2];
-        tma_load4(to, map, c, at[0] + x, at[1] + y, at[2] + z, bar);
+        tma_load4(to, map, c, at[0] + x, at[1] + y, at[2], bar);
 #endif
         advance();
     }
