@@ -81,7 +81,7 @@ Emitted emit_few_rows(const Contraction& c) {
     l.entry = "few_rows";
     l.block = static_cast<int>(threads);
     l.grid = {blocks_of(c), 1, 1};
-    l.shared = 4 * c.m() * c.k();
+    l.shared = 4 * c.m() * std::max(c.k(), threads * vector);
     l.args.pointer(c.a).pointer(c.b).pointer(c.out);
     add_geometry(l.args, c);
     add_operands(l.args, c);

@@ -61,14 +61,26 @@ KERNEL void __launch_bounds__(128)
                         sums[m][v] += rows[(k + t) * ROWS + m] * y[t][v];
     }
     end_main_loop();
+    // Sums wait in shared memory too, so that there is one text of the epilogue for all rows.
+    sync();
+    ACC* own = rows + threadIdx.x * 8;
+#pragma unroll
+    for (int m = 0; m < ROWS; m++)
+#pragma unroll
+        for (int v = 0; v < 8; v += 4)
+            *(Pack<ACC, 4>*)(own + m * 1024 + v) = *(const Pack<ACC, 4>*)(sums[m] + v);
     if (!inside)
         return;
-#pragma unroll
+#pragma unroll 1
     for (int m = 0; m < ROWS; m++) {
+        ACC sum[8];
+#pragma unroll
+        for (int v = 0; v < 8; v += 4)
+            *(Pack<ACC, 4>*)(sum + v) = *(const Pack<ACC, 4>*)(own + m * 1024 + v);
         Spot s;
         s.batch(g, batch);
         s.add_row(g, (u32)m);
         s.add_column(g, chunk * 8);
-        deliver(sums[m], s.at, g, out EPI_PASS);
+        deliver(sum, s.at, g, out EPI_PASS);
     }
 }
