@@ -79,7 +79,9 @@ Value coordinates(Graph& g, const Resize& a, const Axis& s, Value roi) {
         return div(g, add(g, y, 0.5), s.scale);
     }
     if (c == "pytorch_half_pixel") {
-        return unless_single(g, s, half_pixel(g, s, y), scalar(g, f64, -0.5));
+        // By the operator's text and ONNX Runtime; ONNX's reference code has -0.5, which differs
+        // for cubic taps.
+        return unless_single(g, s, half_pixel(g, s, y), scalar(g, f64, 0));
     }
     if (c == "align_corners") {
         Value x = div(g, mul(g, y, last), sub(g, s.full_size, 1.0));

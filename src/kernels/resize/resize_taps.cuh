@@ -24,7 +24,7 @@ DEVICE double coordinate(const Axis& a, double y) {
 #elif COORDINATES == 2
     return (y + 0.5) / a.scale;
 #elif COORDINATES == 3
-    return a.full == 1.0 ? -0.5 : half;
+    return a.full == 1.0 ? 0.0 : half;
 #elif COORDINATES == 4
     return a.full == 1.0 ? 0.0 : __dmul_rn(y, last) / (a.full - 1.0);
 #elif COORDINATES == 5

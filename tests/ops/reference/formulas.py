@@ -238,7 +238,7 @@ def source_coordinate(coordinates, i, scale, size, out_size, roi):
         return (start + step) * (size - 1)
     centre = (i + 0.5) / scale - 0.5
     if coordinates == "pytorch_half_pixel":
-        return -0.5 if full == 1 else centre
+        return 0.0 if full == 1 else centre
     if coordinates == "half_pixel_symmetric":
         return centre + size / 2 * (1 - out_size / full)
     assert coordinates == "half_pixel"

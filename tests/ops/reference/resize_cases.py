@@ -38,7 +38,9 @@ def resize(x, axes, sizes, inputs=(), text=None, exact=None, compare=True, symbo
     for name, given in zip(("scales", "roi"), inputs):
         assert list(given.values) == list(a[name])
         shown[name] = []
-    compare = compare and a["coordinates"] != "tf_half_pixel_for_nn"
+    # ONNX's evaluator puts a single result at -0.5, its text at 0: the same but for cubic taps.
+    single = a["coordinates"] == "pytorch_half_pixel" and a["mode"] == "cubic" and 1 in sizes
+    compare = compare and a["coordinates"] != "tf_half_pixel_for_nn" and not single
     case("resize", shown, [x, *inputs], lambda x, *_: stored(formulas.resize(x, **a)),
          exact=a["mode"] == "nearest" if exact is None else exact,
          onnx=(lambda x, *_: [stored(onnx_resize(x, a)[0])]) if compare else None, symbols=symbols, tol=tol)
