@@ -72,17 +72,17 @@ bool is_walked(const Graph& g, const Node& n, int64_t slab_bytes) {
     // Copies take as long as the products of so many results.
     constexpr double copied_results = 40;
     constexpr int64_t least_results = 128;
-    // Halves of one slab: with up to these, conv_halo multiplies them faster, side by side; with
-    // fewer, it does not make up for the copies.
-    constexpr int64_t most_of_halo = 32;
-    constexpr int64_t fewer = 16;
+    // Halves of one slab: conv_halo multiplies so many results faster, side by side; with fewer, it
+    // does not make up for the copies.
+    constexpr int64_t least_of_halo = 17, most_of_halo = 32;
     const Type& x = g.type(n.inputs[0]);
     const Shape& w = g.constant(n.inputs[1])->shape();
     const auto& a = n.as<ops::Conv>();
     int64_t bytes = w[1] * bit_width(x.dtype) / 8;
     bool adjacent =
         std::all_of(a.strides.begin(), a.strides.end(), [](int64_t s) { return s == 1; });
-    bool halo = is_half(x.dtype) && bytes <= slab_bytes && w[0] > fewer && w[0] <= most_of_halo;
+    bool halo =
+        is_half(x.dtype) && bytes <= slab_bytes && w[0] >= least_of_halo && w[0] <= most_of_halo;
     if (slab_bytes == 0 || !adjacent || halo || !x.dims[0].is_const(1) || bytes % 16 != 0) {
         return false;
     }
