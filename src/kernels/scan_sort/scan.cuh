@@ -154,8 +154,7 @@ KERNEL void __launch_bounds__(256)
     for (int e = 0; e < SHARE; e++) {
         C next = combine<FN>(running, v[e]);
         if (first + e < l.n)
-            out[at[1] + place(first + e, l.n) * l.out_step] =
-                narrow<T>(EXCLUSIVE ? running : next);
+            out[at[1] + place(first + e, l.n) * l.out_step] = narrow<T>(EXCLUSIVE ? running : next);
         running = next;
     }
 }
