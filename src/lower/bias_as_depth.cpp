@@ -37,16 +37,12 @@ struct Bias {
     std::vector<Part> parts;
 };
 
-bool is_cast(const Node& n) {
-    return n.is(map_def) && n.inputs.size() == 1 && n.as<Map>().body.code.size() == 1;
-}
-
 /// Whether views and conversions of a product give v: a finite number wherever queries are.
 bool is_product(const Graph& g, Value v) {
     const Node* n = g.producer(v);
     for (int i = 0; i < longest_chain && n != nullptr && !n->is(dot_def); ++i) {
         bool moves = n->is(reshape_def) || n->is(permute_def) || n->is(slice_def) ||
-                     n->is(broadcast_def) || is_cast(*n);
+                     n->is(broadcast_def) || passes::converts_floats(g, *n);
         n = moves ? g.producer(n->inputs[0]) : nullptr;
     }
     return n != nullptr && n->is(dot_def);
@@ -111,7 +107,7 @@ private:
             return pads_rows_and_columns(g_, n);
         }
         if (!n.is(reshape_def)) {
-            return is_cast(n);
+            return passes::converts_floats(g_, n);
         }
         const Dims& from = g_.type(n.inputs[0]).dims;
         const Dims& to = n.as<Reshape>().dims;
@@ -125,7 +121,7 @@ private:
         if (n == nullptr || depth == longest_chain) {
             return false;
         }
-        if (passes::is_addition(*n) || is_cast(*n)) {
+        if (passes::is_addition(*n) || passes::converts_floats(g_, *n)) {
             return std::all_of(n->inputs.begin(), n->inputs.end(),
                                [&](Value x) { return collect(b, x, depth + 1); });
         }
@@ -156,7 +152,8 @@ Value narrowed(Rewriter& r, Value v, DType t) {
     if (n->is(reshape_def) || n->is(permute_def)) {
         return r.out().add(*n->def, n->attrs, std::array{narrowed(r, n->inputs[0], t)})[0];
     }
-    return is_cast(*n) ? narrowed(r, n->inputs[0], t) : ops::cast(r.out(), r.mapped(v), t);
+    return passes::converts_floats(r.from(), *n) ? narrowed(r, n->inputs[0], t)
+                                                 : ops::cast(r.out(), r.mapped(v), t);
 }
 
 /// The biases of one part by query, [B, H, S, positions along the part's axis].

@@ -3,6 +3,7 @@
 
 #include "base/thread_pool.h"
 #include "ops/ops.h"
+#include "passes/match.h"
 
 #include <algorithm>
 #include <array>
@@ -13,15 +14,6 @@ namespace {
 
 constexpr size_t longest_chain = 4;
 constexpr int64_t grain = 1 << 16; // elements that a thread dequantises at a time
-
-bool is_cast_between_floats(const Graph& g, const Node& n) {
-    const auto& body = n.as<Map>().body.code;
-    bool casts = std::all_of(body.begin(), body.end(), [](const ExprInstr& i) {
-        return i.op == ExprOp::In || i.op == ExprOp::Cast;
-    });
-    return casts && n.inputs.size() == 1 && is_float(g.type(n.inputs[0]).dtype) &&
-           is_float(g.type(n.outputs[0]).dtype);
-}
 
 /// Maps an element to its parameter: one for all, one per position of an axis, or one per block
 /// along it.
@@ -87,7 +79,7 @@ std::optional<Dequantised> dequantised(Graph& g, Value v) {
     for (; p != nullptr && views.size() < longest_chain; p = g.producer(p->inputs[0])) {
         if (p->is(reshape_def) || p->is(permute_def)) {
             views.push_back(*p);
-        } else if (!p->is(map_def) || !is_cast_between_floats(g, *p)) {
+        } else if (!passes::converts_floats(g, *p)) {
             break;
         }
     }

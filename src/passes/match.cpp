@@ -3,6 +3,7 @@
 
 #include "ops/primitives.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -243,6 +244,17 @@ const Node* View::node(Term t, const OpDef& def) const {
     auto v = leaf(t);
     const Node* n = v ? g_.producer(*v) : nullptr;
     return n != nullptr && n->is(def) ? n : nullptr;
+}
+
+bool converts_floats(const Graph& g, const Node& n) {
+    if (!n.is(map_def) || n.inputs.size() != 1) {
+        return false;
+    }
+    const auto& code = n.as<Map>().body.code;
+    bool casts = std::all_of(code.begin(), code.end(), [](const ExprInstr& i) {
+        return i.op == ExprOp::In || i.op == ExprOp::Cast;
+    });
+    return casts && is_float(g.type(n.inputs[0]).dtype) && is_float(g.type(n.outputs[0]).dtype);
 }
 
 bool is_addition(const Node& n) {

@@ -86,6 +86,8 @@ private:
 /// Removes the first term equal to `t`; false if there is none.
 bool take(const View& view, std::vector<Term>& terms, Term t);
 bool nearly(double a, double b, double relative = 1e-6);
+/// Whether the node is a map that converts a float of one type to another, and nothing else.
+bool converts_floats(const Graph& g, const Node& n);
 /// Whether the node is a map that adds two values in f32.
 bool is_addition(const Node& n);
 
