@@ -63,6 +63,12 @@ EngineTrust read_trust(const std::map<std::string, std::string>& options) {
     return out;
 }
 
+/// Whether a text is a number of at most nine digits.
+bool is_short_number(const std::string& text) {
+    return !text.empty() && text.size() < 10 &&
+           text.find_first_not_of("0123456789") == std::string::npos;
+}
+
 /// after-loss: requests that come after the loss of the device get an error (answer), or none, so
 /// that a proxy in front sends them to another server when this one ends (hold).
 bool read_after_loss(const std::map<std::string, std::string>& options) {
@@ -73,13 +79,22 @@ bool read_after_loss(const std::map<std::string, std::string>& options) {
     return value == "hold";
 }
 
+/// exit-delay-ms: from the loss of the device to the end of the process.
+std::chrono::milliseconds read_exit_delay(const std::map<std::string, std::string>& options) {
+    auto it = options.find("exit-delay-ms");
+    if (it == options.end()) {
+        return Watch::default_exit_delay;
+    }
+    require(is_short_number(it->second), ErrorCode::InvalidArgument,
+            "--backend-config=exit-delay-ms: milliseconds are expected, got '", it->second, "'");
+    return std::chrono::milliseconds(std::stoll(it->second));
+}
+
 /// default-max-batch-size: for models that nothing bounds.
 int64_t default_max_batch(const std::map<std::string, std::string>& options) {
     auto it = options.find("default-max-batch-size");
     std::string value = it == options.end() ? "" : it->second;
-    bool is_number = !value.empty() && value.size() < 10 &&
-                     value.find_first_not_of("0123456789") == std::string::npos;
-    return is_number ? std::stoll(value) : default_batch_of_server;
+    return is_short_number(value) ? std::stoll(value) : default_batch_of_server;
 }
 
 /// Threads of an instance on the CPU. The instances of a policy share its cores, to which the
@@ -132,6 +147,7 @@ Model::Model(BackendState& backend, TRITONBACKEND_Model* model)
             std::map<std::string, std::string> options = backend_options(model);
             trust_ = read_trust(options);
             holds_after_loss_ = read_after_loss(options);
+            backend.watch.set_exit_delay(read_exit_delay(options));
             std::string path = find_file(model);
             require(!trust_.only_signed || !path.ends_with(".onnx"), ErrorCode::InvalidArgument,
                     "'", path.substr(path.rfind('/') + 1),

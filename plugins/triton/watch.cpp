@@ -11,11 +11,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The answers of the batch that failed have to leave the process first.
-constexpr std::chrono::milliseconds grace(200);
-
-void end_process(int exit_code) noexcept {
-    std::this_thread::sleep_for(grace);
+void end_process(std::chrono::milliseconds delay, int exit_code) noexcept {
+    std::this_thread::sleep_for(delay);
     _exit(exit_code); // destructors would wait for the device
 }
 
@@ -46,7 +43,9 @@ void Watch::lose_locked(const std::string& cause, int exit_code) noexcept {
         }
         cause_ = cause;
         lost_.store(true, std::memory_order_release);
-        ending_ = std::thread([exit_code] { end_process(exit_code); });
+        ending_ = std::thread([delay = exit_delay_.load(), exit_code] {
+            end_process(delay, exit_code);
+        });
         log(TRITONSERVER_LOG_ERROR, str(cause, "; this process ends with exit code ", exit_code,
                                         ", so that a supervisor starts another"));
     } catch (...) { // no memory, or no thread

@@ -27,7 +27,11 @@ public:
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
 
-    /// The first call says why; after a short grace for the answers under way the process ends.
+    /// Time for the answers under way to leave the process, from lose() to its end.
+    static constexpr std::chrono::milliseconds default_exit_delay{200};
+    void set_exit_delay(std::chrono::milliseconds delay) { exit_delay_ = delay; }
+
+    /// The first call says why; after the exit delay the process ends.
     void lose(const std::string& cause, int exit_code) noexcept;
     /// Why nothing runs any more; "" while all is well.
     std::string cause() const;
@@ -62,6 +66,7 @@ private:
     void watch_runs();
 
     std::atomic<bool> lost_{false};
+    std::atomic<std::chrono::milliseconds> exit_delay_{default_exit_delay};
     mutable std::mutex mutex_;
     std::condition_variable changed_;
     std::string cause_;

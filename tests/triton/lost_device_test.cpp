@@ -31,6 +31,9 @@ std::unique_ptr<TRITONBACKEND_Request> request_of(float value) {
     return out;
 }
 
+/// However busy the machine is, what a test writes after the loss is written before the end.
+constexpr const char* with_time_for_answers = R"({"cmdline":{"exit-delay-ms":"2000"}})";
+
 /// A run with a negative value finds the device lost.
 int lose_for_negative(const float* x, float* y, int64_t rows) {
     for (int64_t i = 0; i < rows; ++i) {
@@ -50,6 +53,7 @@ int lose_for_negative(const float* x, float* y, int64_t rows) {
 
 void lose_the_device() {
     Scene scene(function_engine(lose_for_negative));
+    scene.backend.config.json = with_time_for_answers;
     if (!scene.start(2).empty()) {
         std::exit(2);
     }
@@ -77,7 +81,7 @@ TEST(TritonLostDeviceDeathTest, EndsTheProcessWith86AfterTheAnswers) {
 
 void hold_after_loss() {
     Scene scene(function_engine(lose_for_negative));
-    scene.backend.config.json = R"({"cmdline":{"after-loss":"hold"}})";
+    scene.backend.config.json = R"({"cmdline":{"after-loss":"hold","exit-delay-ms":"2000"}})";
     if (!scene.start(2).empty()) {
         std::exit(2);
     }
@@ -104,6 +108,14 @@ TEST(TritonLostDevice, OptionsAfterTheLossAreTwo) {
         std::string::npos);
 }
 
+TEST(TritonLostDevice, TheDelayOfTheEndIsANumber) {
+    Scene scene(row_engine(8));
+    scene.backend.config.json = R"({"cmdline":{"exit-delay-ms":"0.2 s"}})";
+    EXPECT_NE(scene.start().find(
+                  "--backend-config=exit-delay-ms: milliseconds are expected, got '0.2 s'"),
+              std::string::npos);
+}
+
 void hang() {
     auto never_end = [](const float* x, float* y, int64_t) {
         if (x[0] < 0) {
@@ -114,6 +126,7 @@ void hang() {
     };
     Scene scene(function_engine(never_end),
                 R"({"parameters":{"hang_timeout_ms":{"string_value":"300"}}})");
+    scene.backend.config.json = with_time_for_answers;
     if (!scene.start().empty()) {
         std::exit(2);
     }
