@@ -148,7 +148,7 @@ TEST(ProgramCache, TheLastWhoLeavesForgetsWhatIsNotCompiled) {
     TimedGpu gpu;
     gpu.compile_ms = [&begun](const std::string&) {
         begun++;
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        std::this_thread::sleep_for(std::chrono::milliseconds(500)); // until the others have left
         return 0.0;
     };
     ProgramCache c(gpu, nullptr, nullptr, 1);
@@ -256,7 +256,7 @@ TEST(ProgramCache, AFileIsWrittenInPauses) {
     TimedGpu gpu;
     ProgramCache c(gpu, nullptr, one_file(path), 2);
     c.request("text", "k", 0, When::Now)->function();
-    for (int i = 0; i < 500 && !std::filesystem::exists(path); ++i) {
+    for (int i = 0; i < 6000 && !std::filesystem::exists(path); ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     EXPECT_EQ(RuntimeCache(path, RuntimeCache::Kind::File).list().size(), 1U)

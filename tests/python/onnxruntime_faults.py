@@ -12,6 +12,7 @@ import os
 import pathlib
 import signal
 import sys
+import traceback
 
 import numpy as np
 import onnx
@@ -53,7 +54,7 @@ class Compiling:
     name = "compiling"
 
     def __init__(self, folder):
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         self.model, self.target = folder / "m.onnx", folder / "m_ctx.onnx"
         self.file = folder / "m_ctx_0.engine"
         onnx.save(source(), self.model)
@@ -81,8 +82,9 @@ class Caching:
 
     def __init__(self, folder):
         self.folder = folder
-        plugin.session(source(), self.options())
-        self.file, = folder.iterdir()
+        if not folder.exists():
+            plugin.session(source(), self.options())
+        self.file, = (p for p in folder.iterdir() if not p.name.endswith(".tmp"))
 
     def options(self):
         return {"nv_runtime_cache_path": str(self.folder)}
@@ -133,43 +135,76 @@ def failing(scenario, good, calls, wanted):
     return row
 
 
-def killed_at(scenario, at):
-    """How a child ends that is killed at this call. One that inherits a lock which another thread held
-    (ONNX Runtime does not expect forks) waits for ever: an alarm ends it, and another child tries."""
-    for _ in range(3):
-        child = os.fork()
-        if child == 0:
-            signal.alarm(LIMIT_S // 4)
+def forked(work):
+    """The exit code of a child that runs work(report), and what it reported. Sessions are made in
+    children alone: a child inherits the locks that other threads hold, and here none works."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(read)
+            signal.alarm(LIMIT_S)
+            with os.fdopen(write, "w") as out:
+                work(lambda value: print(json.dumps(value), file=out, flush=True))
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+    os.close(write)
+    with os.fdopen(read) as lines:
+        reported = [json.loads(line) for line in lines]
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), reported
+
+
+def killing(kind, folder, good, calls, wanted):
+    """Each child first looks at what the one before has left."""
+    row = {"what": f"{kind.name}: the process is killed", "faults": 0, "refused": 0, "bad": []}
+
+    def work(report, at):
+        scenario = kind(folder)
+        if at > 1:
+            report(fault_in(scenario, good, True, wanted))
+        if at <= calls:
+            scenario.prepare()
             with Broken(at, KILL):
                 scenario.act()
             os._exit(0)
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        if code != -signal.SIGALRM:
-            break
-    return code
 
-
-def killing(scenario, good, calls, wanted):
-    row = {"what": f"{scenario.name}: the process is killed", "faults": 0, "refused": 0, "bad": []}
-    for at in range(1, calls + 1):
-        scenario.prepare()
-        code = killed_at(scenario, at)
-        row["faults"] += 1
-        row["refused"] += code == -9
-        bad = f"ended by {code}" if code not in (0, -9) else fault_in(scenario, good, True, wanted)
-        if bad:
-            row["bad"].append(f"call {at}, kill: {bad}")
+    for at in range(1, calls + 2):
+        code, reported = forked(lambda report, at=at: work(report, at))
+        if at > 1 and reported != [""]:
+            row["bad"].append(f"call {at - 1}, kill: {reported}")
+        if at <= calls:
+            row["faults"] += 1
+            row["refused"] += code == -9
+        if code not in (0, -9):
+            row["bad"].append(f"call {at}, kill: ended by {code}")
     return row
 
 
-if __name__ == "__main__":
-    folder = pathlib.Path(sys.argv[1])
+def examine(kind, folder, report):
+    """Reports [the calls, the right result], then the row of failing calls."""
     wanted, = plugin.session(source()).run(None, {"x": X})
-    for scenario in (Compiling(folder / "compiling"), Caching(folder / "caching")):
-        scenario.prepare()
-        with Broken(0, 0) as counted:
-            scenario.act()
-        good = scenario.file.read_bytes()
-        assert good != BEFORE, f"{scenario.name} writes nothing"
-        for ways in (failing, killing):
-            print(json.dumps(ways(scenario, good, counted.calls, wanted)), flush=True)
+    scenario = kind(folder)
+    scenario.prepare()
+    with Broken(0, 0) as counted:
+        scenario.act()
+    good = scenario.file.read_bytes()
+    assert good != BEFORE, f"{scenario.name} writes nothing"
+    (folder.parent / f"good_{kind.name}").write_bytes(good)
+    report([counted.calls, wanted.tolist()])
+    signal.alarm(0)  # failing() has limits of its own
+    report(failing(scenario, good, counted.calls, wanted))
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    where = pathlib.Path(sys.argv[1])
+    for each in (Compiling, Caching):
+        place = where / each.name
+        ended, found = forked(lambda report, each=each, place=place: examine(each, place, report))
+        assert ended == 0, (ended, found)
+        (count, right), failed = found
+        print(json.dumps(failed), flush=True)
+        whole = (where / f"good_{each.name}").read_bytes()
+        print(json.dumps(killing(each, place, whole, count, np.array(right, np.float32))), flush=True)

@@ -2,9 +2,11 @@
 """The command line: its output, its files, and its error messages."""
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
+import time
 
 import numpy as np
 import onnx
@@ -235,12 +237,21 @@ def test_an_endless_loop_ends_at_the_time_limit(tmp_path):
     assert code == 130 and "stopped after the time limit of 1000 ms" in text
 
 
+def wait_until_caught(child, number):
+    """Until a process has a handler for a signal."""
+    status = pathlib.Path(f"/proc/{child.pid}/status")
+    while not int(re.search(r"^SigCgt:\s*(\w+)", status.read_text(), re.M)[1], 16) >> (number - 1) & 1:
+        assert child.poll() is None
+        time.sleep(0.01)
+
+
 def test_an_endless_loop_ends_at_ctrl_c(tmp_path):
     np.save(tmp_path / "go.npy", np.array(True))
     child = subprocess.Popen([str(ingot.binary()), "run", str(endless(tmp_path)), "--input", f"go={tmp_path}/go.npy"],
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                              preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # a shell's jobs ignore it
     try:
+        wait_until_caught(child, signal.SIGINT)
         with pytest.raises(subprocess.TimeoutExpired):
             child.wait(timeout=1)
         child.send_signal(signal.SIGINT)

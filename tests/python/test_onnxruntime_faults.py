@@ -26,7 +26,7 @@ def rows(tmp_path_factory):
                    check=True)
     done = subprocess.run(
         [sys.executable, "onnxruntime_faults.py", str(folder)], cwd=HERE, text=True, timeout=400,
-        env={**os.environ, "LD_PRELOAD": str(shim), "INGOT_SIMULATED_GPU": "0"},
+        env={**os.environ, "LD_PRELOAD": str(shim), "INGOT_SIMULATED_GPU": "0", "OPENBLAS_NUM_THREADS": "1"},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return [json.loads(line) for line in done.stdout.splitlines()]

@@ -125,7 +125,7 @@ void hang() {
         return 0;
     };
     Scene scene(function_engine(never_end),
-                R"({"parameters":{"hang_timeout_ms":{"string_value":"300"}}})");
+                R"({"parameters":{"hang_timeout_ms":{"string_value":"1000"}}})");
     scene.backend.config.json = with_time_for_answers;
     if (!scene.start().empty()) {
         std::exit(2);
@@ -133,7 +133,7 @@ void hang() {
     auto good = request_of(1);
     scene.execute({good.get()});
     std::fprintf(stderr, "answered %d\n", good->responses);
-    std::this_thread::sleep_for(std::chrono::milliseconds(400)); // an idle model does not hang
+    std::this_thread::sleep_for(std::chrono::milliseconds(1200)); // an idle model does not hang
     auto bad = request_of(-1);
     std::thread watch([&] {
         while (bad->responses == 0) {
@@ -149,7 +149,7 @@ void hang() {
 TEST(TritonLostDeviceDeathTest, ARunThatDoesNotEndEndsTheProcessWith87) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     EXPECT_EXIT(hang(), testing::ExitedWithCode(87),
-                "answered 1(.|\n)*; bad 1 model version 1: a run has not ended after 300 ms "
+                "answered 1(.|\n)*; bad 1 model version 1: a run has not ended after 1000 ms "
                 "\\(parameter hang_timeout_ms\\);");
 }
 
