@@ -4,6 +4,8 @@
 #include "ops/op_table.h"
 #include "ops/ops.h"
 
+#include <algorithm>
+
 namespace ingot::ops {
 
 namespace {
@@ -34,10 +36,33 @@ Values expand_layer_norm(Graph& g, const LayerNorm& a, std::span<const Value> in
     return {cast(g, broadcast_to(g, y, t.dims), t.dtype)};
 }
 
+/// Whether v is the same for all rows: it has no other axes than the `count` normalised ones.
+bool is_one_row(const Graph& g, Value v, int64_t count) {
+    Dims d = dims(g, v);
+    int64_t others = std::max<int64_t>(static_cast<int64_t>(d.size()) - count, 0);
+    return std::all_of(d.begin(), d.begin() + others, [](const Dim& x) { return x.is_const(1); });
+}
+
+/// The norm alone, then a scale and a bias that differ from row to row.
+Value norm_then_affine(Graph& g, const LayerNorm& a, Value x, Value scale, Value bias) {
+    const Type t = g.type(x);
+    x = widen(g, x);
+    DType wide = g.type(x).dtype;
+    Value one = full(g, wide, {t.dims.back()}, 1);
+    Value y = mul(g, g.add1(layer_norm_def, a, {x, one}), cast(g, scale, wide));
+    y = bias.valid() ? add(g, y, cast(g, bias, wide)) : y;
+    return cast(g, broadcast_to(g, y, t.dims), t.dtype);
+}
+
 } // namespace
 
 Value layer_norm(Graph& g, LayerNorm a, Value x, Value scale, Value bias) {
-    a.axis = normalize_axis(a.axis, g.type(x).rank());
+    int64_t rank = g.type(x).rank();
+    a.axis = normalize_axis(a.axis, rank);
+    int64_t count = rank - a.axis;
+    if (!is_one_row(g, scale, count) || (bias.valid() && !is_one_row(g, bias, count))) {
+        return norm_then_affine(g, a, x, scale, bias);
+    }
     return bias.valid() ? g.add1(layer_norm_def, a, {x, scale, bias})
                         : g.add1(layer_norm_def, a, {x, scale});
 }

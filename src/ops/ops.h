@@ -200,7 +200,7 @@ struct Softmax {
 Value softmax(Graph& g, Value x, int64_t axis, bool log = false);
 
 /// (x, scale, [bias]) -> normalised over axes axis..rank-1 in f32, then scaled; scale and bias
-/// broadcast against those axes. rms: no mean is subtracted.
+/// broadcast against those axes, in the builder against x. rms: no mean is subtracted.
 struct LayerNorm {
     int64_t axis = -1;
     double epsilon = 1e-5;
