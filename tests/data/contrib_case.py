@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cases of make_contrib.py: one model each, and the numbers that they are made of."""
+import ml_dtypes
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -8,12 +9,17 @@ CASES = {}
 ELEMENT = {np.dtype(k): v for k, v in {
     "float32": TensorProto.FLOAT, "float16": TensorProto.FLOAT16, "float64": TensorProto.DOUBLE,
     "uint8": TensorProto.UINT8, "int8": TensorProto.INT8, "uint16": TensorProto.UINT16,
-    "int16": TensorProto.INT16, "int32": TensorProto.INT32, "int64": TensorProto.INT64,
-    "bool": TensorProto.BOOL}.items()}
+    "int16": TensorProto.INT16, "uint32": TensorProto.UINT32, "int32": TensorProto.INT32,
+    "uint64": TensorProto.UINT64, "int64": TensorProto.INT64, "bool": TensorProto.BOOL,
+    ml_dtypes.bfloat16: TensorProto.BFLOAT16, ml_dtypes.float8_e4m3fn: TensorProto.FLOAT8E4M3FN,
+    ml_dtypes.float8_e5m2: TensorProto.FLOAT8E5M2}.items()}
 
 
 class Case:
-    """One model: inputs by name in the order given; arrays in `constants` become initializers."""
+    """One model: inputs by name in the order given; arrays in `constants` become initializers.
+    Sizes of inputs in `dynamic` are symbolic; "x:1" names one axis.
+    `oracle` computes the result, or a tuple of results, from all inputs by name where ONNX Runtime
+    has no CPU kernel."""
 
     def __init__(self, name, op, inputs, outputs=1, constants=None, domain="com.microsoft",
                  opset=21, dynamic=(), oracle=None, **attributes):
@@ -51,15 +57,21 @@ class Case:
             if key in self.constants:
                 initializers.append(numpy_helper.from_array(value, key))
                 continue
-            shape = [f"{key}_{i}" if key in self.dynamic else d
+            shape = [f"{key}_{i}" if key in self.dynamic or f"{key}:{i}" in self.dynamic else d
                      for i, d in enumerate(value.shape)]
             infos.append(helper.make_tensor_value_info(key, ELEMENT[value.dtype], shape))
         outs = [onnx.ValueInfoProto(name=r) for r in results if r]
         if self.oracle is not None:
-            outs = [helper.make_tensor_value_info("y0", TensorProto.FLOAT, None)]
+            outs = [helper.make_tensor_value_info(r, ELEMENT[y.dtype], None)
+                    for r, y in zip([r for r in results if r], self.expected())]
         graph = helper.make_graph([node], self.name, infos, outs, initializers)
         opsets = [helper.make_opsetid("", self.opset), helper.make_opsetid("com.microsoft", 1)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+    def expected(self):
+        """The results of the oracle."""
+        y = self.oracle(**{k: v for k, v in self.inputs.items() if v is not None})
+        return y if isinstance(y, tuple) else (y,)
 
     def feeds(self):
         return {k: v for k, v in self.inputs.items() if v is not None and k not in self.constants}

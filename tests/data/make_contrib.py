@@ -18,8 +18,12 @@ import numpy as np
 import onnxruntime as ort
 from onnx import numpy_helper
 
+from contrib_attention import more_attention
 from contrib_case import CASES, Case, f32, heads, values, whole
+from contrib_experts import experts
+from contrib_mixers import mixers
 from contrib_quantized import blocks, quantized, quantized_recurrent
+from contrib_tensors import tensors
 
 
 def activations():
@@ -124,6 +128,8 @@ def norms():
          {"x": x, "scale": gamma}, domain="", axis=-1, epsilon=1e-5, stash_type=1)
     Case("LayerNormalization_outputs", "LayerNormalization", {"x": x, "scale": gamma, "b": beta},
          outputs=3, domain="", axis=-1)
+    Case("LayerNormalization_by_rows", "LayerNormalization",
+         {"x": x, "scale": values(21, 5, 8), "b": values(22, 5, 1)}, domain="", axis=-1, dynamic=("x",))
     Case("LayerNormalization_half", "LayerNormalization",
          {"x": x.astype(np.float16), "scale": gamma.astype(np.float16)}, domain="", axis=-1)
     ids = whole(7, 0, 10, 2, 5, dtype=np.int32)
@@ -409,7 +415,7 @@ def write(case, out):
     data = model.SerializeToString()
     feeds = case.feeds()
     if case.oracle is not None:
-        results = [case.oracle(**feeds)]
+        results = case.expected()
     else:
         one_thread = ort.SessionOptions()
         one_thread.intra_op_num_threads = 1
@@ -430,7 +436,7 @@ def main():
     options = parser.parse_args()
     out = pathlib.Path(options.out)
     for group in (activations, convolutions, pooling, norms, without_kernels, matmuls, attention, quantized,
-                  resampling, recurrent, others):
+                  resampling, recurrent, others, more_attention, mixers, tensors, experts):
         group()
     for name, case in CASES.items():
         if options.only not in name:

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "onnx/ops/support/inputs.h"
+#include "onnx/ops/support/linear_attention.h"
 #include "onnx/ops/support/spatial.h"
 
 #include <algorithm>
@@ -193,18 +194,10 @@ Values rotary(NodeContext& c) {
     return {packed ? merge_heads(g, y) : y};
 }
 
-// --- LinearAttention: a recurrence over the sequence, one step an iteration of a loop
-
-struct Recurrence {
-    bool gated = false;
-    bool delta = false;
-    int64_t heads = 1;
-    int64_t share = 1; // query heads per state
-    double scale = 1;
-};
+// --- LinearAttention
 
 // x [B,T,H*D] -> f32 [T,B,H,D]
-Value by_time(ingot::Graph& g, Value x, int64_t heads) {
+Value by_time(ingot::Graph& g, Value x, const Dim& heads) {
     const Dims d = ops::dims(g, x);
     require(d.size() == 3, ErrorCode::InvalidModel, "got ", g.type(x),
             ", expected [batch,sequence,heads*size]");
@@ -212,43 +205,16 @@ Value by_time(ingot::Graph& g, Value x, int64_t heads) {
     return ops::permute(g, v, {1, 0, 2, 3});
 }
 
-// body: (step, condition, state, q, k, v, [decay], [beta]) -> (condition, state, output)
-GraphRef recurrence_body(const ingot::Graph& outer, const Recurrence& r,
-                         std::span<const Type> types) {
-    auto body = std::make_shared<ingot::Graph>(outer.sibling("linear_attention"));
-    ingot::Graph& g = *body;
-    Value step = g.add_input("step", {DType::I64, {}});
-    Value go = g.add_input("condition", {DType::Bool, {}});
-    Values in;
-    for (const Type& t : types) {
-        in.push_back(g.add_input(str("value", in.size()), t));
+// The heads of k [B,T,h*K]: those of the states, or fewer where states share a key.
+Dim key_heads(NodeContext& c, const Dim& size, int64_t states) {
+    c.ensure(c.rank(1) == 3, "key is ", c.type(1), ", expected [batch,sequence,heads*size]");
+    Dim heads = floor_div(c.dim(1, 2), size);
+    if (!heads.is_const()) {
+        return states;
     }
-    auto now = [&](size_t i) { return ops::gather(g, in[i], step, 0); };
-    Value state = in[0]; // [B,H,K,V]
-    Value q = now(1);
-    Value k = now(2);
-    Value v = now(3);
-    size_t next = 4;
-    if (r.gated) { // [B,H,K or 1]
-        state = ops::mul(g, state, ops::unsqueeze(g, ops::exp(g, now(next++)), {3}));
-    }
-    DType t = g.type(state).dtype;
-    if (r.delta) {
-        Value read = ops::dot(g, Dot{{0, 1}, {0, 1}, {2}, {2}, t}, k, state); // [B,H,V]
-        v = ops::mul(g, ops::sub(g, v, read), now(next++));
-    }
-    Value outer_product = ops::mul(g, ops::unsqueeze(g, k, {3}), ops::unsqueeze(g, v, {2}));
-    state = ops::add(g, state, outer_product);
-    state = ops::reshape(g, state,
-                         g.type(in[0]).dims); // the run checks that differently named sizes agree
-    const Dims d = ops::dims(g, q);
-    Value grouped = ops::reshape(g, q, {d[0], r.heads, r.share, d[2]});
-    Value y = ops::dot(g, Dot{{0, 1}, {0, 1}, {3}, {2}, t}, grouped, state); // [B,H,share,V]
-    y = ops::mul(g, ops::reshape(g, y, {d[0], d[1], ops::dims(g, state)[3]}), r.scale);
-    g.add_output("condition", go);
-    g.add_output("state", state);
-    g.add_output("output", y);
-    return body;
+    c.ensure(heads.value() > 0 && states % heads.value() == 0, "there are ", states,
+             " value heads and ", heads, " key heads, expected a multiple");
+    return heads;
 }
 
 Values linear_attention(NodeContext& c) {
@@ -256,50 +222,35 @@ Values linear_attention(NodeContext& c) {
     if (c.i("state_window", 0) != 0) {
         c.refuse(RefusalKind::Attribute, "attribute 'state_window' is not supported");
     }
-    std::string rule = c.s("update_rule", "gated_delta");
-    c.ensure(rule == "linear" || rule == "gated" || rule == "delta" || rule == "gated_delta",
-             "attribute 'update_rule' is '", rule,
-             "', expected linear, gated, delta or gated_delta");
-    Recurrence r;
-    r.gated = rule.starts_with("gated");
-    r.delta = rule.ends_with("delta");
-    r.heads = positive(c, "kv_num_heads");
+    Recurrence r = update_rule(c);
+    int64_t heads = positive(c, "kv_num_heads");
     int64_t queries = positive(c, "q_num_heads");
-    c.ensure(queries % r.heads == 0, "there are ", queries, " query heads and ", r.heads,
-             " key heads, expected a multiple");
-    r.share = queries / r.heads;
-    Value q = by_time(g, c.in(0), queries);
-    Value k = by_time(g, c.in(1), r.heads);
-    Value v = by_time(g, c.in(2), r.heads);
-    const Dims kd = ops::dims(g, k);
-    r.scale = attention_scale(g, c.f("scale", 0), q);
-    DType t = g.type(q).dtype;
-    Dims state_dims = {kd[1], r.heads, kd[3], ops::dims(g, v)[3]};
-    Value state = c.has(3) ? ops::cast(g, c.in(3), t) : ops::full(g, t, state_dims, 0);
-    Values in = {ops::reshape(g, state, state_dims), q, k, v};
+    c.ensure(queries % heads == 0 || heads % queries == 0, "there are ", queries,
+             " query heads and ", heads, " value heads, expected a multiple or a divisor");
+    RecurrenceInputs in;
+    in.q = by_time(g, c.in(0), queries);
+    in.k = by_time(g, c.in(1), key_heads(c, ops::dims(g, in.q)[3], heads));
+    in.v = by_time(g, c.in(2), heads);
+    const Dims kd = ops::dims(g, in.k);
+    r.scale = attention_scale(g, c.f("scale", 0), in.q);
+    DType t = g.type(in.q).dtype;
+    Dims state_dims = {kd[1], heads, kd[3], ops::dims(g, in.v)[3]};
+    Value state = c.has(3) ? ops::reshape(g, ops::cast(g, c.in(3), t), state_dims)
+                           : ops::full(g, t, state_dims, 0);
+    in.state = ops::transpose_last(g, state);
     if (r.gated) {
-        in.push_back(by_time(g, c.in(4), r.heads));
+        in.factor = ops::exp(g, by_time(g, c.in(4), heads));
     }
     if (r.delta) {
-        bool shared = c.dim(5, 2).is_const(1);
-        in.push_back(by_time(g, c.in(5), shared ? 1 : r.heads));
+        in.beta = by_time(g, c.in(5), c.dim(5, 2).is_const(1) ? 1 : heads);
     }
-    std::vector<Type> types;
-    for (Value x : in) {
-        types.push_back(g.type(x));
-    }
-    Loop loop;
-    loop.body = recurrence_body(g, r, types);
-    loop.carried = 1;
-    loop.count = kd[0];
-    Values operands = {ops::dim_scalar(g, kd[0]), ops::scalar_i64(g, DType::Bool, 1)};
-    operands.insert(operands.end(), in.begin(), in.end());
-    Values done = g.add(loop_def, std::move(loop), operands);
+    Values done = run_recurrence(g, r, in);
     Value y = ops::permute(g, done[1], {1, 0, 2, 3}); // [B,T,H,V]
     const Dims d = ops::dims(g, y);
     y = ops::reshape(g, y, {d[0], d[1], d[2] * d[3]});
     DType state_type = c.has(3) ? c.dtype(3) : c.dtype(0);
-    return {ops::cast(g, y, c.dtype(0)), ops::cast(g, done[0], state_type)};
+    state = ops::transpose_last(g, done[0]);
+    return {ops::cast(g, y, c.dtype(0)), ops::cast(g, state, state_type)};
 }
 
 const ImporterRow rows[] = {

@@ -166,6 +166,12 @@ Values pad_attributes(NodeContext& c) {
     return {padded(c.g, c.in(0), low, high, value, pad_mode(c))};
 }
 
+// [count]; com.microsoft's may be [1,count].
+Value pads_input(NodeContext& c, int64_t count) {
+    bool row = c.rank(1) == 2 && c.dim(1, 0).is_const(1);
+    return row ? ops::reshape(c.g, to_i64(c.g, c.in(1)), {Dim(count)}) : list_input(c, 1, count);
+}
+
 Values pad_inputs(NodeContext& c) {
     int64_t rank = c.rank(0);
     End low = resting(static_cast<size_t>(rank));
@@ -179,7 +185,7 @@ Values pad_inputs(NodeContext& c) {
     if (count == 0) {
         return {c.in(0)};
     }
-    Value pads = list_input(c, 1, 2 * count);
+    Value pads = pads_input(c, 2 * count);
     auto known = ops::known_dims(c.g, pads);
     if (known && fixed) {
         known_pads(c, *known, named, low, high);
@@ -225,6 +231,7 @@ const ImporterRow rows[] = {
     {"", "Split", 2, split, shape_inputs({1}).and_results()},
     {"", "Pad", 2, pad_attributes, shape_results},
     {"", "Pad", 11, pad_inputs, shape_inputs({1, 3}).and_results()},
+    {"com.microsoft", "Pad", 1, pad_inputs, shape_inputs({1}).and_results()},
     {"", "CenterCropPad", 18, center_crop_pad, no_shapes},
 };
 

@@ -3,6 +3,7 @@
 // norms with skip connections, embeddings, block-quantised weights.
 #include "base/error.h"
 #include "onnx/ops/support/activations.h"
+#include "onnx/ops/support/block_weights.h"
 #include "onnx/ops/support/inputs.h"
 #include "onnx/ops/support/quantized.h"
 #include "onnx/ops/support/spatial.h"
@@ -27,31 +28,16 @@ Values fused_conv(NodeContext& c) {
     return {fused_activation(c, y)};
 }
 
-std::vector<int64_t> channels_first(int rank) {
-    std::vector<int64_t> perm = {0, rank - 1};
-    for (int64_t i = 1; i + 1 < rank; ++i) {
-        perm.push_back(i);
-    }
-    return perm;
-}
-
-std::vector<int64_t> channels_last(int rank) {
-    std::vector<int64_t> perm = {0};
-    for (int64_t i = 2; i < rank; ++i) {
-        perm.push_back(i);
-    }
-    perm.push_back(1);
-    return perm;
-}
-
-// Input, weights and result are channels last: weights are [O,kernel...,C/groups].
+// Input and result are channels last; so are the weights of NhwcConv, [O,kernel...,C/groups], and
+// the sum of NhwcFusedConv.
+template <bool fused>
 Values nhwc_conv(NodeContext& c) {
     ingot::Graph& g = c.g;
     int rank = c.type(0).rank();
     c.ensure(rank >= 3 && c.rank(1) == rank, "inputs are ", c.type(0), " and ", c.type(1),
              ", expected [N,spatial...,C] and a kernel of the same rank");
-    Value x = ops::permute(g, c.in(0), channels_first(rank));
-    Value w = ops::permute(g, c.in(1), channels_first(rank));
+    Value x = channels_first(g, c.in(0));
+    Value w = fused ? c.in(1) : channels_first(g, c.in(1));
     std::vector<int64_t> kernel;
     for (const Dim& d : spatial_dims(g.type(w))) {
         if (!d.is_const()) {
@@ -65,18 +51,25 @@ Values nhwc_conv(NodeContext& c) {
     if (c.has(2)) {
         y = ops::add(g, y, per_channel(g, c.in(2), s.count()));
     }
-    return {fused_activation(c, ops::permute(g, y, channels_last(rank)))};
+    y = channels_last(g, y);
+    y = fused && c.has(3) ? ops::add(g, y, c.in(3)) : y;
+    return {fused_activation(c, y)};
 }
 
 // --- matrix products
 
-Values fused_gemm(NodeContext& c) {
-    ingot::Graph& g = c.g;
+// The product of two matrices, with attributes transA and transB.
+Value gemm_product(NodeContext& c, Value a, Value b, DType t) {
     int64_t a_axis = c.i("transA", 0) != 0 ? 0 : 1;
     int64_t b_axis = c.i("transB", 0) != 0 ? 1 : 0;
     c.ensure(c.rank(0) == 2 && c.rank(1) == 2, "operands are ", c.type(0), " and ", c.type(1),
              ", expected matrices");
-    Value y = ops::dot(g, Dot{{}, {}, {a_axis}, {b_axis}, c.dtype(0)}, c.in(0), c.in(1));
+    return ops::dot(c.g, Dot{{}, {}, {a_axis}, {b_axis}, t}, a, b);
+}
+
+Values fused_gemm(NodeContext& c) {
+    ingot::Graph& g = c.g;
+    Value y = gemm_product(c, c.in(0), c.in(1), c.dtype(0));
     double alpha = c.f("alpha", 1);
     double beta = c.f("beta", 1);
     y = alpha == 1 ? y : ops::mul(g, y, alpha);
@@ -84,6 +77,34 @@ Values fused_gemm(NodeContext& c) {
         y = ops::add(g, y, beta == 1 ? c.in(2) : ops::mul(g, c.in(2), beta));
     }
     return {fused_activation(c, y)};
+}
+
+// (A, B, [C], [scales of A, B and the result]): the result is rounded once.
+Values gemm_float8(NodeContext& c) {
+    ingot::Graph& g = c.g;
+    std::string activation = c.s("activation", "NONE");
+    c.ensure(activation == "NONE" || activation == "RELU" || activation == "GELU" ||
+                 activation.empty(),
+             "attribute 'activation' is '", activation, "', expected RELU, GELU or NONE");
+    bool plain = c.dtype(0) == c.dtype(1) && bit_width(c.dtype(0)) > 8 && !c.has(3) && !c.has(4);
+    auto operand = [&](int i) {
+        Value v = c.in(i);
+        v = c.has(i + 3) ? ops::dequantize(g, {0, 0, DType::F32}, v, to_scalar(g, c.in(i + 3))) : v;
+        return plain ? v : ops::cast(g, v, DType::F32);
+    };
+    Value y = gemm_product(c, operand(0), operand(1), DType::F32);
+    double alpha = c.f("alpha", 1);
+    double beta = c.f("beta", 0);
+    y = alpha == 1 ? y : ops::mul(g, y, alpha);
+    if (c.has(2) && beta != 0) {
+        y = ops::add(g, y, ops::mul(g, ops::cast(g, c.in(2), DType::F32), beta));
+    }
+    y = activation == "RELU"   ? ops::maximum(g, y, 0.0)
+        : activation == "GELU" ? ops::gelu(g, y, true)
+                               : y;
+    y = c.has(5) ? ops::mul(g, y, to_scalar(g, c.in(5))) : y;
+    DType t = dtype_attribute(c, "dtype", DType::F32);
+    return {ops::cast(g, y, t, bit_width(t) == 8)};
 }
 
 // Moves the first axis behind all other batch axes: [d0,...,d(n-2),a,b] -> [...,d0,a,b].
@@ -114,50 +135,27 @@ Values fused_matmul(NodeContext& c) {
     return {alpha == 1 ? y : ops::mul(c.g, y, alpha)};
 }
 
-// [N, ceil(n*bits/8)] of packed unsigned numbers -> [N, n].
-Value unpacked_rows(NodeContext& c, Value bytes, int64_t rows, int64_t count, int64_t bits) {
-    int64_t width = (count * bits + 7) / 8;
-    Value v = ops::reshape(c.g, bytes, {rows, width});
-    v = bits == 4 ? ops::bitcast(c.g, v, DType::U4) : v;
-    return ops::slice(c.g, v, 1, 0, count);
+// The activation is a function of the activations of fused operators, or Softmax.
+Values fused_matmul_activation(NodeContext& c) {
+    std::string activation = c.s("activation", "");
+    c.ensure(!activation.empty(), "attribute 'activation' is missing");
+    c.ensure(activation == "Selu" || !c.has_attribute("activation_gamma"),
+             "attribute 'activation_gamma' is given for '", activation, "', expected 'Selu'");
+    Value y = fused_matmul(c)[0];
+    if (activation == "Softmax") {
+        return {ops::softmax(c.g, y, c.i("activation_axis", -1))};
+    }
+    return {fused_activation(c, y)};
 }
 
-// Weights [N,K] of 4 or 8 bits in blocks along K, each with a scale and an optional zero point.
 Values matmul_nbits(NodeContext& c) {
-    ingot::Graph& g = c.g;
-    int64_t k = positive(c, "K");
-    int64_t n = positive(c, "N");
-    int64_t bits = c.i("bits", 4);
-    int64_t block = positive(c, "block_size");
-    if (bits != 4 && bits != 8) {
-        c.refuse(RefusalKind::Attribute, "attribute 'bits' is ", bits,
-                 "; only 4 and 8 are supported");
-    }
-    if (c.has(4)) {
-        c.refuse(RefusalKind::Input,
-                 "input 4 (g_idx) is given; only blocks in order are supported");
-    }
-    c.ensure(c.rank(0) >= 1, "A is a scalar, expected rows of K = ", k, " elements");
-    int64_t blocks = (k + block - 1) / block;
-    Value packed = ops::reshape(g, c.in(1), {n, blocks * block * bits / 8});
-    Value q = bits == 4 ? ops::bitcast(g, packed, DType::U4) : packed;
-    Value scale = ops::reshape(g, c.in(2), {n, blocks});
-    DType t = c.dtype(0);
-    Value w;
-    if (c.has(3) && is_float(c.dtype(3))) {
-        w = ops::reshape(g, ops::cast(g, q, DType::F32), {n, blocks, block});
-        w = ops::sub(g, w, ops::widen(g, ops::reshape(g, c.in(3), {n, blocks, 1})));
-        w = ops::mul(g, w, ops::widen(g, ops::unsqueeze(g, scale, {2})));
-        w = ops::reshape(g, ops::cast(g, w, t), {n, blocks * block});
-        w = ops::slice(g, w, 1, 0, k);
-    } else {
-        q = ops::slice(g, q, 1, 0, k);
-        Value zero = c.has(3) ? unpacked_rows(c, c.in(3), n, blocks, bits)
-                              : ops::full(g, g.type(q).dtype, {n, blocks}, bits == 4 ? 8 : 128);
-        w = ops::dequantize(g, {1, block, t}, q, scale, zero);
-    }
-    Value y = ops::dot(g, Dot{{}, {}, {c.rank(0) - 1}, {1}, t}, c.in(0), w);
-    return {c.has(5) ? ops::add(g, y, c.in(5)) : y};
+    BlockWeights w = block_weights(c, "N");
+    w.packed = c.in(1);
+    w.scale = c.in(2);
+    w.zero = c.optional(3);
+    w.group = c.optional(4);
+    w.bias = c.optional(5);
+    return {block_product(c, c.in(0), w)};
 }
 
 // --- norms
@@ -177,7 +175,7 @@ Values skip_norm(NodeContext& c, bool rms, Value scale, Value shift, Value bias)
     ingot::Graph& g = c.g;
     Value sum = ops::add(g, c.in(0), c.in(1));
     sum = bias.valid() ? ops::add(g, sum, bias) : sum;
-    double epsilon = c.f("epsilon", rms ? 1e-6F : 1e-12F);
+    double epsilon = c.f("epsilon", 1e-12F);
     Values out(4);
     out[0] = ops::layer_norm(g, {-1, epsilon, rms}, sum, scale, shift);
     if (c.wants(1) || c.wants(2)) {
@@ -211,15 +209,19 @@ Values embed_layer_norm(NodeContext& c) {
     Value positions = !quantized && c.has(8) ? ops::gather_wrapped(g, c.in(3), c.in(8), 0)
                                              : ops::slice(g, c.in(3), 0, 0, ids[1]);
     sum = ops::add(g, sum, plain(3, positions));
-    if (c.has(1) && c.has(4)) {
+    c.ensure(!c.has(1) || c.has(4), "segment_ids is given, expected segment_embedding too");
+    if (c.has(1)) {
         sum = ops::add(g, sum, plain(4, ops::gather_wrapped(g, c.in(4), c.in(1), 0)));
     }
     Value y = ops::layer_norm(g, {-1, c.f("epsilon", 1e-12F), false}, sum, plain(5, c.in(5)),
                               plain(6, c.in(6)));
     Value mask;
     if (c.wants(1)) {
-        mask = c.has(7) ? ops::reduce_sum(g, ops::cast(g, c.in(7), DType::I32), {1})
-                        : ops::full(g, DType::I32, {ids[0]}, 0);
+        mask = ops::full(g, DType::I32, {ids[0]}, 0);
+        if (c.has(7)) {
+            Value ones = ops::equal(g, c.in(7), ops::scalar_i64(g, c.dtype(7), 1));
+            mask = ops::reduce_sum(g, ops::cast(g, ones, DType::I32), {1});
+        }
     }
     return {y, mask, sum};
 }
@@ -240,11 +242,13 @@ Values bias_add(NodeContext& c) {
 
 const ImporterRow rows[] = {
     {"com.microsoft", "FusedConv", 1, fused_conv, no_shapes},
-    {"com.microsoft", "NhwcConv", 1, nhwc_conv, no_shapes},
-    {"com.microsoft", "NhwcFusedConv", 1, nhwc_conv, no_shapes},
+    {"com.microsoft", "NhwcConv", 1, nhwc_conv<false>, no_shapes},
+    {"com.microsoft", "NhwcFusedConv", 1, nhwc_conv<true>, no_shapes},
     {"com.microsoft", "FusedGemm", 1, fused_gemm, no_shapes},
+    {"com.microsoft", "GemmFloat8", 1, gemm_float8, no_shapes},
     {"com.microsoft", "FusedMatMul", 1, fused_matmul, no_shapes},
     {"com.microsoft", "TransposeMatMul", 1, fused_matmul, no_shapes},
+    {"com.microsoft", "FusedMatMulActivation", 1, fused_matmul_activation, no_shapes},
     {"com.microsoft", "MatMulNBits", 1, matmul_nbits, no_shapes},
     {"com.microsoft", "SkipLayerNormalization", 1, skip_layer_norm, no_shapes},
     {"com.microsoft", "SkipSimplifiedLayerNormalization", 1, skip_rms_norm, no_shapes},

@@ -127,8 +127,9 @@ Values multi_head_attention(NodeContext& c) {
         c.refuse(RefusalKind::Input,
                  "inputs past_sequence_length and cache_indirection are not supported");
     }
-    if (c.wants(3)) {
-        c.refuse(RefusalKind::Operator, "output 3 (qk) is not supported");
+    if (c.wants(3) && c.i("unidirectional", 0) != 0) {
+        c.refuse(RefusalKind::Operator, "output 3 (qk) is wanted and attribute 'unidirectional' is "
+                                        "1; only 0 is supported");
     }
     Heads h = heads_of(c);
     Dim past = 0;
@@ -149,7 +150,8 @@ Values multi_head_attention(NodeContext& c) {
     a.causal = c.i("unidirectional", 0) != 0;
     a.offset = a.causal ? past : Dim(0);
     Value y = ops::attention(g, a, h.q, h.k, h.v, combined(g, masks));
-    return {merge_heads(g, y), h.k, h.v};
+    Value scores = c.wants(3) ? biased_scores(g, h.q, h.k, a.scale, masks.bias) : Value{};
+    return {merge_heads(g, y), h.k, h.v, scores};
 }
 
 // --- GroupQueryAttention
@@ -193,18 +195,45 @@ GroupQuery group_query(NodeContext& c) {
         q.h = {ops::slice(g, all, 1, 0, q.heads), ops::slice(g, all, 1, q.heads, q.groups),
                ops::slice(g, all, 1, q.heads + q.groups, q.groups)};
     }
+    if (c.has(1)) {
+        const Dim& keys = c.dim(1, 1);
+        c.ensure(!keys.is_const() || !q.queries.is_const() || keys == q.queries || keys.is_const(0),
+                 "query and key are ", c.type(0), " and ", c.type(1),
+                 ", expected sequences of one length, or no new keys");
+    }
+    c.ensure(!c.has(16) || (c.has(3) && c.i("causal", 1) != 0),
+             "query_seqlens is given, expected a past and causal attention too");
     Value last = ops::reshape(g, to_i64(g, c.in(5)), {q.batch});
-    Value before = ops::dim_scalar(g, q.queries - Dim(1));
+    Value before = c.has(16) ? ops::sub(g, ops::reshape(g, to_i64(g, c.in(16)), {q.batch}), 1.0)
+                             : ops::dim_scalar(g, q.queries - Dim(1));
     q.past = ops::maximum(g, ops::sub(g, last, before), ops::scalar_i64(g, DType::I64, 0));
     return q;
 }
 
 void normalise_heads(NodeContext& c, GroupQuery& q) {
-    if (c.has(14) && c.has(15)) {
-        double epsilon = c.f("qk_norm_epsilon", 1e-6F);
-        q.h.q = ops::layer_norm(c.g, {-1, epsilon, true}, q.h.q, c.in(14));
-        q.h.k = ops::layer_norm(c.g, {-1, epsilon, true}, q.h.k, c.in(15));
+    c.ensure(c.has(14) == c.has(15), "q_norm_weight and k_norm_weight must come together");
+    if (c.has(14)) {
+        double both = c.f("qk_norm_epsilon", 1e-6F);
+        q.h.q = ops::layer_norm(c.g, {-1, c.f("q_norm_epsilon", both), true}, q.h.q, c.in(14));
+        q.h.k = ops::layer_norm(c.g, {-1, c.f("k_norm_epsilon", both), true}, q.h.k, c.in(15));
     }
+}
+
+// The positions of the rotation, [B or 1,S].
+Value positions(NodeContext& c, const GroupQuery& q) {
+    ingot::Graph& g = c.g;
+    Value step = ops::iota(g, DType::I64, {1, q.queries}, 1);
+    if (!c.has(9)) {
+        return ops::add(g, ops::unsqueeze(g, q.past, {1}), step);
+    }
+    if (c.has(16)) {
+        return c.in(9);
+    }
+    // A first prompt counts on from the first position of all.
+    c.ensure(c.rank(9) == 2, "position_ids is ", c.type(9), ", expected [batch,sequence]");
+    Value first = ops::slice(g, ops::slice(g, c.in(9), 0, 0, 1), 1, 0, 1);
+    Value is_first = ops::equal(g, to_scalar(g, to_i64(g, c.in(6))), ops::dim_scalar(g, q.queries));
+    return ops::select(g, is_first, ops::add(g, first, step), c.in(9));
 }
 
 void rotate(NodeContext& c, GroupQuery& q) {
@@ -212,42 +241,28 @@ void rotate(NodeContext& c, GroupQuery& q) {
     if (c.i("do_rotary", 0) == 0) {
         return;
     }
-    Value position;
-    if (c.has(9)) {
-        position = c.in(9);
-    } else {
-        Value step = ops::iota(g, DType::I64, {1, q.queries}, 1);
-        position = ops::add(g, ops::unsqueeze(g, q.past, {1}), step);
-    }
+    Value position = positions(c, q);
     Value cos = ops::gather(g, c.in(7), position, 0);
     Value sin = ops::gather(g, c.in(8), position, 0);
     const Dim& half = c.dim(7, 1);
     int64_t rotated = half.is_const() ? 2 * half.value() : 0;
     bool interleaved = c.i("rotary_interleaved", 0) != 0;
     q.h.q = rotate_heads(g, q.h.q, cos, sin, rotated, interleaved);
-    q.h.k = rotate_heads(g, q.h.k, cos, sin, rotated, interleaved);
+    if (!ops::dims(g, q.h.k)[2].is_const(0)) {
+        q.h.k = rotate_heads(g, q.h.k, cos, sin, rotated, interleaved);
+    }
 }
 
 // The cache with `now` [B,G,S,D] written after each sequence's past: [B,G,T,D].
 Value written(NodeContext& c, const GroupQuery& q, int past, Value now, const Dim& keys) {
     ingot::Graph& g = c.g;
-    const Dims d = ops::dims(g, now);
     if (!c.has(past)) {
         return now;
     }
     Dims none(4, Dim(0));
     Dims more = none;
     more[2] = keys - c.dim(past, 2);
-    Value cache = ops::pad(g, c.in(past), none, more);
-    Dim rows = q.batch * Dim(q.groups) * keys;
-    Value sequence = ops::iota(g, DType::I64, {q.batch * Dim(q.groups)}, 0);
-    sequence = ops::reshape(g, sequence, {q.batch, q.groups, 1});
-    Value step = ops::iota(g, DType::I64, {1, 1, q.queries}, 2);
-    Value place = ops::add(g, ops::unsqueeze(g, q.past, {1, 2}), step);
-    Value row = ops::add(g, ops::mul(g, sequence, ops::dim_scalar(g, keys)), place);
-    cache = ops::scatter(g, ops::reshape(g, cache, {rows, d[3]}), ops::flatten(g, row),
-                         ops::reshape(g, now, {q.batch * Dim(q.groups) * q.queries, d[3]}), "none");
-    return ops::reshape(g, cache, {q.batch, q.groups, keys, d[3]});
+    return written_at(g, ops::pad(g, c.in(past), none, more), now, q.past);
 }
 
 Masks group_query_masks(NodeContext& c, const GroupQuery& q, const Dim& keys) {
@@ -266,8 +281,12 @@ Masks group_query_masks(NodeContext& c, const GroupQuery& q, const Dim& keys) {
         Value oldest = ops::sub(g, query, ops::scalar_i64(g, DType::I64, window));
         allow_only(g, m, ops::less(g, oldest, key));
     }
-    if (c.has(10)) {
-        add_bias(g, m, c.in(10));
+    if (c.has(10)) { // it ends before the unused part of a buffer
+        c.ensure(c.rank(10) == 4, "attention_bias is ", c.type(10), ", expected rank 4");
+        Dims none(4, Dim(0));
+        Dims more = none;
+        more[3] = keys - c.dim(10, 3);
+        add_bias(g, m, ops::pad(g, c.in(10), none, more));
     }
     return m;
 }
@@ -310,8 +329,10 @@ Values group_query_attention(NodeContext& c) {
     rotate(c, q);
     Dim keys = q.queries;
     if (c.has(3)) {
-        Dim total = ops::dims_from(g, c.in(6)).at(0);
-        keys = max(c.dim(3, 2), total);
+        const Dims total = ops::dims_from(g, c.in(6));
+        c.ensure(total.size() == 1, "total_sequence_length is ", c.type(6),
+                 ", expected one integer");
+        keys = max(c.dim(3, 2), total[0]);
     }
     Value k = written(c, q, 3, q.h.k, keys);
     Value v = written(c, q, 4, q.h.v, keys);
@@ -329,9 +350,7 @@ Values group_query_attention(NodeContext& c) {
 
 Values rotary(NodeContext& c) {
     ingot::Graph& g = c.g;
-    if (c.i("is_packed_batching", 0) != 0) {
-        c.refuse(RefusalKind::Attribute, "is_packed_batching is not supported");
-    }
+    // Attribute is_packed_batching only lets a sequence be longer than the tables.
     if (c.f("scale", 1) != 1) {
         c.refuse(RefusalKind::Attribute, "attribute 'scale' is ", c.f("scale", 1),
                  "; only 1 is supported");

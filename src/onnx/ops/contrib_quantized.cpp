@@ -68,15 +68,7 @@ Value pooled(NodeContext& c, Value x, F&& pool) {
     if (c.i("channels_last", 0) == 0) {
         return pool(x);
     }
-    int64_t rank = c.rank(0);
-    std::vector<int64_t> first = {0, rank - 1};
-    std::vector<int64_t> last = {0};
-    for (int64_t i = 1; i + 1 < rank; ++i) {
-        first.push_back(i);
-        last.push_back(i + 1);
-    }
-    last.push_back(1);
-    return ops::permute(c.g, pool(ops::permute(c.g, x, first)), last);
+    return channels_last(c.g, pool(channels_first(c.g, x)));
 }
 
 Values average_pool(NodeContext& c) {
@@ -119,9 +111,17 @@ Values where(NodeContext& c) {
     return {requantized(c.g, ops::select(c.g, c.in(0), x, y), c.in(7), c.in(8))};
 }
 
-// i32 times the product of two scales; the second may be one per column.
+// i32 times the product of two scales in f32: numbers, one per column, or of any shape that
+// broadcasts to the product's.
 Value scaled(ingot::Graph& g, Value product, Value a_scale, Value b_scale) {
-    Value scale = ops::mul(g, ops::reshape(g, a_scale, {}), b_scale);
+    auto wide = [&](Value v) {
+        v = ops::widen(g, v);
+        return ops::dims(g, v) == Dims{1} ? to_scalar(g, v) : v;
+    };
+    Value scale = ops::mul(g, wide(a_scale), wide(b_scale));
+    if (g.type(scale).rank() > 1) {
+        return ops::mul(g, ops::cast(g, product, DType::F32), scale);
+    }
     return ops::dequantize(g, {g.type(product).rank() - 1, 0, DType::F32}, product, scale);
 }
 
@@ -130,6 +130,8 @@ Values gemm(NodeContext& c) {
     ingot::Graph& g = c.g;
     Quantized a = quantized_input(c, 0, 1, 2);
     Quantized b = quantized_input(c, 3, 4, 5);
+    c.ensure(c.has(7) == c.has(8), "inputs 7 and 8, scale and zero point of the result, are ",
+             c.has(7) ? "given and missing" : "missing and given", ", expected both or none");
     a.v = c.i("transA", 0) != 0 ? ops::transpose_last(g, a.v) : a.v;
     b.v = c.i("transB", 0) != 0 ? ops::transpose_last(g, b.v) : b.v;
     Value y = exact_matmul(g, a, b);
@@ -137,7 +139,7 @@ Values gemm(NodeContext& c) {
     y = scaled(g, y, a.scale, b.scale);
     double alpha = c.f("alpha", 1);
     y = alpha == 1 ? y : ops::mul(g, y, alpha);
-    return {c.has(7) ? requantized(g, y, c.in(7), c.optional(8), c.dtype(0)) : y};
+    return {c.has(7) ? requantized(g, y, c.in(7), c.in(8)) : y};
 }
 
 // (A, B, a scale, b scale, [a zero], [b zero], [bias])
@@ -145,7 +147,8 @@ Values matmul_to_float(NodeContext& c) {
     ingot::Graph& g = c.g;
     Value y = exact_matmul(g, {c.in(0), {}, c.optional(4)}, {c.in(1), {}, c.optional(5)});
     y = scaled(g, y, c.in(2), c.in(3));
-    return {c.has(6) ? ops::add(g, y, c.in(6)) : y};
+    y = c.has(6) ? ops::add(g, y, ops::widen(g, c.in(6))) : y;
+    return {ops::cast(g, y, c.dtype(2))};
 }
 
 // (A: f32, B, b scale, [b zero], [bias])
@@ -164,11 +167,16 @@ Values attention(NodeContext& c) {
         c.refuse(RefusalKind::Input,
                  "a past state is used; only attention without one is supported");
     }
+    if (c.i("do_rotary", 0) != 0) {
+        c.refuse(RefusalKind::Attribute,
+                 "attribute 'do_rotary' is set; only attention without rotation is supported");
+    }
     int64_t heads = positive(c, "num_heads");
     c.ensure(c.rank(0) == 3 && c.rank(1) == 2, "input and weight are ", c.type(0), " and ",
              c.type(1), ", expected [batch,sequence,hidden] and a matrix");
     Value y = exact_matmul(g, {c.in(0), {}, c.optional(6)}, {c.in(1), {}, c.optional(7)});
-    y = ops::add(g, scaled(g, y, c.in(3), c.in(4)), c.in(2));
+    y = ops::add(g, scaled(g, y, c.in(3), c.in(4)), ops::widen(g, c.in(2)));
+    y = ops::cast(g, y, c.dtype(2));
     Dim hidden = floor_div(ops::dims(g, y)[2], 3);
     auto part = [&](int64_t i) {
         return split_heads(g, ops::slice(g, y, 2, Dim(i) * hidden, hidden), heads);

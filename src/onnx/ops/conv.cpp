@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions in floating point: Conv, ConvTranspose, DeformConv, CausalConvWithState, and Col2Im.
 #include "base/error.h"
+#include "onnx/ops/support/inputs.h"
 #include "onnx/ops/support/spatial.h"
 #include "ops/support/sampling.h"
 
 #include <array>
 #include <numeric>
+#include <utility>
 
 namespace ingot::onnx {
 
@@ -35,9 +37,7 @@ void pads_for(Sliding& s, const Dims& in, const Dims& out, const std::vector<int
     }
 }
 
-Values conv_transpose(NodeContext& c) {
-    const Dims in = spatial_dims(c.type(0));
-    Sliding s = sliding(c, in, kernel_sizes(c, 1));
+Values transposed(NodeContext& c, const Dims& in, Sliding s, int bias) {
     size_t n = s.count();
     std::vector<int64_t> extra = c.ints("output_padding");
     extra.resize(std::max(extra.size(), n), 0);
@@ -63,7 +63,25 @@ Values conv_transpose(NodeContext& c) {
         }
     }
     ops::ConvTranspose a{s.strides, s.dilations, s.low, s.high, positive(c, "group", 1)};
-    return {with_bias(c, ops::conv_transpose(c.g, a, c.in(0), c.in(1)), 2, n)};
+    return {with_bias(c, ops::conv_transpose(c.g, a, c.in(0), c.in(1)), bias, n)};
+}
+
+Values conv_transpose(NodeContext& c) {
+    const Dims in = spatial_dims(c.type(0));
+    return transposed(c, in, sliding(c, in, kernel_sizes(c, 1)), 2);
+}
+
+// com.microsoft's: (x, w, [pads: all low ones, then all high ones], [bias])
+Values conv_transpose_with_pads(NodeContext& c) {
+    const Dims in = spatial_dims(c.type(0));
+    Sliding s = sliding(c, in, kernel_sizes(c, 1));
+    if (c.has(2) && (s.auto_pad == "NOTSET" || s.auto_pad.empty())) {
+        auto n = static_cast<int64_t>(s.count());
+        const Dims pads = sizes_input(c, 2, 2 * n);
+        s.low.assign(pads.begin(), pads.begin() + n);
+        s.high.assign(pads.begin() + n, pads.end());
+    }
+    return transposed(c, in, std::move(s), 3);
 }
 
 // --- DeformConv
@@ -162,30 +180,60 @@ Values deform_conv(NodeContext& c) {
 
 // --- CausalConvWithState
 
+void check_causal_conv(const NodeContext& c) {
+    constexpr std::array<std::pair<const char*, int64_t>, 7> fixed = {{{"ndim", 1},
+                                                                       {"state_window", 0},
+                                                                       {"state_update_capacity", 0},
+                                                                       {"state_channels_last", -1},
+                                                                       {"state_length", 0},
+                                                                       {"input_channel_offset", 0},
+                                                                       {"input_channels", 0}}};
+    for (const auto& [name, only] : fixed) {
+        if (int64_t v = c.i(name, only); v != only) {
+            c.refuse(RefusalKind::Attribute, "attribute '", name, "' is ", v, "; only ", only,
+                     " is supported");
+        }
+    }
+}
+
+// x [N,length,channels...] as [N,C,length].
+Value length_last(ingot::Graph& g, Value x) {
+    const Dims d = ops::dims(g, x);
+    return ops::permute(g, ops::reshape(g, x, {d[0], d[1], product_of(d, 2, d.size())}), {0, 2, 1});
+}
+
+// y [N,C,length] with the channels of `like` [N,length',channels...].
+Value length_second(ingot::Graph& g, Value y, Dims like) {
+    like[1] = ops::dims(g, y)[2];
+    return ops::reshape(g, ops::permute(g, y, {0, 2, 1}), like);
+}
+
 Values causal_conv(NodeContext& c) {
     ingot::Graph& g = c.g;
-    if (c.i("ndim", 1) != 1 || c.i("dilation", 1) != 1 || c.i("channels_last", 0) != 0 ||
-        c.i("state_window", 0) != 0) {
-        c.refuse(RefusalKind::Attribute,
-                 "attributes ndim, dilation, channels_last and state_window are not supported");
-    }
-    c.ensure(c.rank(0) == 3, "input is ", c.type(0), ", expected [N,C,length]");
+    check_causal_conv(c);
+    bool last = c.i("channels_last", 0) != 0;
+    int64_t dilation = positive(c, "dilation", 1);
+    const Dims given = c.type(0).dims;
+    c.ensure(last ? given.size() >= 3 : given.size() == 3, "input is ", c.type(0), ", expected ",
+             last ? "[N,length,C...]" : "[N,C,length]");
     std::vector<int64_t> kernel = kernel_sizes(c, 1);
-    const Dims d = c.type(0).dims;
-    int64_t carry = kernel.at(0) - 1;
+    Value all = last ? length_last(g, c.in(0)) : c.in(0);
+    const Dims d = ops::dims(g, all);
+    Dim carry = Dim(kernel.at(0) - 1) * Dim(dilation);
     Dim channels = d[1].is_const() ? d[1] : c.dim(1, 0);
     if (!channels.is_const()) {
         c.refuse(RefusalKind::Dynamic, "input is ", c.type(0),
                  "; the number of channels must be known");
     }
-    Value all = c.in(0);
     if (c.has(3)) {
-        std::array parts = {c.in(3), all};
+        c.ensure(c.rank(3) == c.rank(0), "past_state is ", c.type(3), ", expected rank ",
+                 c.rank(0));
+        std::array parts = {last ? length_last(g, c.in(3)) : c.in(3), all};
         all = ops::concat(g, parts, 2);
     } else {
         all = ops::pad(g, all, {0, 0, carry}, {0, 0, 0});
     }
-    ops::Conv a{{1}, {1}, {0}, {0}, channels.value(), c.dtype(0)};
+    ops::Conv a{{1}, {dilation}, {0}, {0}, channels.value(), c.dtype(0)};
     Value y = with_bias(c, ops::conv(g, a, all, c.in(1)), 2, 1);
     std::string activation = c.s("activation", "none");
     if (activation == "silu" || activation == "swish") {
@@ -194,7 +242,9 @@ Values causal_conv(NodeContext& c) {
         c.ensure(activation == "none", "attribute 'activation' is '", activation,
                  "', expected 'silu', 'swish' or 'none'");
     }
-    return {y, ops::slice(g, all, 2, d[2], carry)};
+    Value state = ops::slice(g, all, 2, d[2], carry);
+    return last ? Values{length_second(g, y, given), length_second(g, state, given)}
+                : Values{y, state};
 }
 
 // --- Col2Im
@@ -258,6 +308,8 @@ Values col2im(NodeContext& c) {
 const ImporterRow rows[] = {
     {"", "Conv", 1, conv, no_shapes},
     {"", "ConvTranspose", 1, conv_transpose, no_shapes},
+    {"com.microsoft", "ConvTransposeWithDynamicPads", 1, conv_transpose_with_pads,
+     shape_inputs({2})},
     {"", "DeformConv", 19, deform_conv, no_shapes},
     {"", "CausalConvWithState", 27, causal_conv, no_shapes},
     {"com.microsoft", "CausalConvWithState", 1, causal_conv, no_shapes},

@@ -128,6 +128,7 @@ const ImporterRow rows[] = {
     {"", "Gather", 1, gather, no_shapes},
     {"", "GatherElements", 11, gather_elements, no_shapes},
     {"", "GatherND", 11, gather_nd, no_shapes},
+    {"com.microsoft", "GatherND", 1, gather_nd, no_shapes},
     {"", "Compress", 9, compress, no_shapes},
     {"", "NonZero", 9, nonzero, no_shapes},
     {"", "OneHot", 9, one_hot, shape_inputs({1})},

@@ -126,10 +126,17 @@ std::optional<Dim> known_scalar(const NodeContext& c, int i) {
     return d && d->size() == 1 ? std::optional((*d)[0]) : std::nullopt;
 }
 
+// com.microsoft's Range may leave the step out.
+std::optional<Dim> known_step(const NodeContext& c) {
+    return c.has(2)               ? known_scalar(c, 2)
+           : is_float(c.dtype(0)) ? std::nullopt
+                                  : std::optional(Dim(1));
+}
+
 Dim range_size(NodeContext& c, Value start, Value limit, Value delta) {
     auto from = known_scalar(c, 0);
     auto to = known_scalar(c, 1);
-    auto by = known_scalar(c, 2);
+    auto by = known_step(c);
     if (from && to && by && by->is_const()) {
         c.ensure(!by->is_const(0), "the step is 0");
         return max(ceil_div(*to - *from, *by), 0);
@@ -147,10 +154,10 @@ Values range(NodeContext& c) {
     };
     Value start = scalar(0);
     Value limit = scalar(1);
-    Value delta = scalar(2);
+    Value delta = c.has(2) ? scalar(2) : ops::scalar(c.g, is_float(t) ? wide : DType::I64, 1);
     Dim n = range_size(c, start, limit, delta);
     Value index = ops::iota(c.g, c.g.type(start).dtype, {n}, 0);
-    auto by = known_scalar(c, 2);
+    auto by = known_step(c);
     auto from = known_scalar(c, 0);
     Value scaled = by && by->is_const(1) ? index : ops::mul(c.g, index, delta);
     Value all = from && from->is_const(0) ? scaled : ops::add(c.g, scaled, start);
@@ -162,7 +169,9 @@ const ImporterRow rows[] = {
     {"", "ConstantOfShape", 9, constant_of_shape, shape_inputs({0})},
     {"", "EyeLike", 9, eye_like, no_shapes},
     {"", "Range", 11, range, shape_inputs({0, 1, 2})},
+    {"com.microsoft", "Range", 1, range, shape_inputs({0, 1, 2})},
     {"", "Trilu", 14, trilu, no_shapes},
+    {"com.microsoft", "Trilu", 1, trilu, no_shapes},
 };
 
 } // namespace

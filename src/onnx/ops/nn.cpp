@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products, the softmax family, Dropout, and the rearrangements of channels and blocks.
 #include "base/error.h"
+#include "onnx/ops/support/inputs.h"
 #include "onnx/ops/support/spatial.h"
 
 #include <array>
@@ -87,14 +88,7 @@ Values dropped(NodeContext& c) {
 }
 
 Values dropout12(NodeContext& c) {
-    if (c.has(2)) {
-        bool training = c.constant(2).get_i64(0) != 0;
-        auto ratio = c.maybe_constant(1);
-        bool nothing = ratio && ratio->get_f64(0) == 0;
-        if (training && !nothing) {
-            c.refuse(RefusalKind::Input, "training_mode is set; only inference is supported");
-        }
-    }
+    require_inference(c, 1, 2);
     return dropped(c);
 }
 

@@ -37,10 +37,7 @@ ops::Pool pool_attributes(const NodeContext& c, const Dims& spatial, std::string
     return p;
 }
 
-namespace {
-
-// x with windows over all spatial axes: [N,C,positions...,taps...].
-Value windows(ingot::Graph& g, const ops::Pool& p, Value x, double padding) {
+Value pool_windows(ingot::Graph& g, const ops::Pool& p, Value x, double padding) {
     Dims low(2, Dim(0));
     Dims high(2, Dim(0));
     Window w;
@@ -62,6 +59,8 @@ std::vector<int64_t> tap_axes(size_t n) {
     }
     return axes;
 }
+
+namespace {
 
 // The index of each spatial element in the flattened tensor, [1,1,spatial...], with the last axis
 // fastest or, if column_major, the first.
@@ -87,8 +86,8 @@ Value max_indices(NodeContext& c, const ops::Pool& p, Value y) {
     const Dims d = c.type(0).dims;
     const Dims spatial = spatial_dims(c.type(0));
     Value index = spatial_index(g, spatial, c.i("storage_order", 0) != 0);
-    index = windows(g, p, index, -1);
-    Value x = windows(g, p, c.in(0), 0);
+    index = pool_windows(g, p, index, -1);
+    Value x = pool_windows(g, p, c.in(0), 0);
     const Dims out = ops::dims(g, y);
     // Taps equal to the maximum keep their number; the smallest number is the first of them.
     Dims flat = out;
@@ -149,7 +148,7 @@ Values lp_pool(NodeContext& c) {
     c.ensure(p >= 1, "attribute 'p' is ", p, ", expected a positive number");
     ops::Pool a = pool_attributes(c, spatial_dims(c.type(0)), "average");
     Value x = raised(c.g, ops::widen(c.g, c.in(0)), p);
-    Value sum = ops::reduce_sum(c.g, windows(c.g, a, x, 0), tap_axes(a.sizes.size()));
+    Value sum = ops::reduce_sum(c.g, pool_windows(c.g, a, x, 0), tap_axes(a.sizes.size()));
     return {ops::cast(c.g, rooted(c.g, sum, p), c.dtype(0))};
 }
 

@@ -81,10 +81,15 @@ Values conv_integer(NodeContext& c) {
     return {exact_conv(c.g, a, {c.in(0), {}, c.optional(2)}, {c.in(1), {}, c.optional(3)})};
 }
 
+// com.microsoft's has attribute channels_last, which says nothing about the weights
+// [O,C,kernel...].
 Values qlinear_conv(NodeContext& c) {
     ingot::Graph& g = c.g;
-    Sliding s = sliding(c, spatial_dims(c.type(0)), kernel_sizes(c, 3));
+    bool last = c.i("channels_last", 0) != 0;
     Quantized x = quantized_input(c, 0, 1, 2);
+    c.ensure(c.rank(0) >= 3, "input 0 is ", c.type(0), ", expected channels and spatial axes");
+    x.v = last ? channels_first(g, x.v) : x.v;
+    Sliding s = sliding(c, spatial_dims(g.type(x.v)), kernel_sizes(c, 3));
     Quantized w = quantized_input(c, 3, 4, 5);
     Value y = exact_conv(g, conv_attributes(c, s, DType::I32), x, w);
     if (c.has(8)) {
@@ -92,7 +97,8 @@ Values qlinear_conv(NodeContext& c) {
     }
     Value scale = ops::mul(g, ops::reshape(g, x.scale, {}), w.scale);
     y = ops::dequantize(g, {1, 0, DType::F32}, y, scale);
-    return {requantized(g, y, ops::reshape(g, c.in(6), {}), c.in(7))};
+    y = requantized(g, y, ops::reshape(g, c.in(6), {}), c.in(7));
+    return {last ? channels_last(g, y) : y};
 }
 
 Values matmul_integer(NodeContext& c) {
@@ -132,6 +138,7 @@ const ImporterRow rows[] = {
     {"", "DynamicQuantizeLinear", 11, dynamic_quantize, no_shapes},
     {"", "ConvInteger", 10, conv_integer, no_shapes},
     {"", "QLinearConv", 10, qlinear_conv, no_shapes},
+    {"com.microsoft", "QLinearConv", 1, qlinear_conv, no_shapes},
     {"", "MatMulInteger", 10, matmul_integer, no_shapes},
     {"", "QLinearMatMul", 10, qlinear_matmul, no_shapes},
 };

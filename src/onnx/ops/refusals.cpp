@@ -38,6 +38,19 @@ Values training(NodeContext& c) {
              "operators of training are not supported; export the model for inference");
 }
 
+Values generation(NodeContext& c) {
+    c.refuse(
+        RefusalKind::Operator,
+        "searches for text are loops around a decoder that a program runs; export the decoder "
+        "by itself and run the loop outside (onnxruntime-genai does), or run this node in ONNX "
+        "Runtime's CPU provider");
+}
+
+Values sparse(NodeContext& c) {
+    c.refuse(RefusalKind::DataType,
+             "sparse tensors are not supported; make input 0 dense and use MatMul");
+}
+
 const ImporterRow rows[] = {
     {"", "ConcatFromSequence", 1, sequence, no_shapes},
     {"", "SequenceAt", 1, sequence, no_shapes},
@@ -56,6 +69,12 @@ const ImporterRow rows[] = {
     {"", "StringNormalizer", 1, string, no_shapes},
     {"", "StringSplit", 1, string, no_shapes},
     {"", "ImageDecoder", 1, image, no_shapes},
+    {"com.microsoft", "Tokenizer", 1, string, no_shapes},
+    {"com.microsoft", "SparseToDenseMatMul", 1, sparse, no_shapes},
+    {"com.microsoft", "BeamSearch", 1, generation, no_shapes},
+    {"com.microsoft", "GreedySearch", 1, generation, no_shapes},
+    {"com.microsoft", "Sampling", 1, generation, no_shapes},
+    {"com.microsoft", "WhisperBeamSearch", 1, generation, no_shapes},
     {"ai.onnx.preview.training", "Adagrad", 1, training, no_shapes},
     {"ai.onnx.preview.training", "Adam", 1, training, no_shapes},
     {"ai.onnx.preview.training", "Gradient", 1, training, no_shapes},

@@ -260,6 +260,7 @@ const ImporterRow rows[] = {
     {"", "Flatten", 1, flatten, no_shapes},
     {"", "Squeeze", 1, squeeze, shape_inputs({1}).and_results()},
     {"", "Unsqueeze", 1, unsqueeze, shape_inputs({1})},
+    {"com.microsoft", "ExpandDims", 1, unsqueeze, shape_inputs({1})},
     {"", "Expand", 8, expand, shape_inputs({1}).and_results()},
     {"", "Tile", 6, tile, shape_inputs({1}).and_results()},
     {"", "Transpose", 1, transpose, no_shapes},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DFT and STFT as products with matrices of roots of unity. Long transforms of composite length are
-// split into two shorter ones (Cooley and Tukey).
+// DFT and STFT, and Rfft and Irfft of com.microsoft, as products with matrices of roots of unity.
+// Long transforms of composite length are split into two shorter ones (Cooley and Tukey).
 #include "base/error.h"
 #include "onnx/ops/support/inputs.h"
 
@@ -144,16 +144,17 @@ Value resized(ingot::Graph& g, Value x, const Dim& n) {
     return ops::reshape(g, y, {dims[0], n, dims[2]});
 }
 
-// The parts of x [before, n, after, 1 or 2].
+// The parts of x [..., 1 or 2].
 Complex parts(ingot::Graph& g, Value x) {
-    auto part = [&](int64_t i) { return ops::squeeze(g, ops::slice(g, x, 3, i, 1), {3}); };
-    bool real = ops::dims(g, x)[3].is_const(1);
+    int64_t last = g.type(x).rank() - 1;
+    auto part = [&](int64_t i) { return ops::squeeze(g, ops::slice(g, x, last, i, 1), {last}); };
+    bool real = ops::dims(g, x).back().is_const(1);
     return {part(0), real ? Value{} : part(1)};
 }
 
 Value joined(ingot::Graph& g, const Complex& y) {
-    Values both = {ops::unsqueeze(g, y.re, {3}), ops::unsqueeze(g, y.im, {3})};
-    return ops::concat(g, both, 3);
+    Values both = {ops::unsqueeze(g, y.re, {-1}), ops::unsqueeze(g, y.im, {-1})};
+    return ops::concat(g, both, -1);
 }
 
 // The real signal of n elements whose spectrum begins with x: the other half is the conjugate, so
@@ -183,11 +184,10 @@ struct Options {
     bool onesided = false;
 };
 
-// x [before, m, after, 1 or 2] -> [before, bins, after, 1 or 2]
-Value dft_middle(ingot::Graph& g, Value x, const Dim& n, Options o) {
-    Complex c = parts(g, x);
+// c [before, m, after] -> [before, bins, after]; no imaginary part for a real result.
+Complex dft_parts(ingot::Graph& g, Complex c, const Dim& n, Options o) {
     if (o.inverse && o.onesided) {
-        return ops::unsqueeze(g, real_inverse(g, c, n), {3});
+        return {real_inverse(g, c, n), {}};
     }
     c.re = resized(g, c.re, n);
     c.im = c.im.valid() ? resized(g, c.im, n) : c.im;
@@ -197,7 +197,24 @@ Value dft_middle(ingot::Graph& g, Value x, const Dim& n, Options o) {
         Value scale = size_scalar(g, n, g.type(y.re).dtype);
         y = {ops::div(g, y.re, scale), ops::div(g, y.im, scale)};
     }
-    return joined(g, y);
+    return y;
+}
+
+// x [before, m, after, 1 or 2] -> [before, bins, after, 1 or 2]
+Value dft_middle(ingot::Graph& g, Value x, const Dim& n, Options o) {
+    Complex y = dft_parts(g, parts(g, x), n, o);
+    return y.im.valid() ? joined(g, y) : ops::unsqueeze(g, y.re, {3});
+}
+
+// c with its axis `at` transformed.
+Complex dft_along(ingot::Graph& g, const Complex& c, size_t at, const Dim& n, Options o) {
+    const Dims dims = ops::dims(g, c.re);
+    Complex y =
+        reshaped(g, c, {product_of(dims, 0, at), dims[at], product_of(dims, at + 1, dims.size())});
+    y = dft_parts(g, y, n, o);
+    Dims out = dims;
+    out[at] = ops::dims(g, y.re)[1];
+    return reshaped(g, y, out);
 }
 
 void check_signal(const NodeContext& c, int64_t least_rank) {
@@ -233,15 +250,10 @@ Values dft_at(NodeContext& c, int64_t axis) {
     c.ensure(axis + 1 < c.rank(0),
              "the axis is the last one, which holds the parts of complex numbers");
     auto at = static_cast<size_t>(axis);
-    Dim n = dft_length(c, dims[at], o);
-    Value x = ops::reshape(c.g, ops::widen(c.g, c.in(0)),
-                           {product_of(dims, 0, at), dims[at],
-                            product_of(dims, at + 1, dims.size() - 1), dims.back()});
-    Value y = dft_middle(c.g, x, n, o);
-    Dims out = dims;
-    out[at] = ops::dims(c.g, y)[1];
-    out.back() = ops::dims(c.g, y)[3];
-    return {ops::cast(c.g, ops::reshape(c.g, y, out), c.dtype(0))};
+    Complex x = parts(c.g, ops::widen(c.g, c.in(0)));
+    Complex y = dft_along(c.g, x, at, dft_length(c, dims[at], o), o);
+    Value all = y.im.valid() ? joined(c.g, y) : ops::unsqueeze(c.g, y.re, {-1});
+    return {ops::cast(c.g, all, c.dtype(0))};
 }
 
 // For an axis known only at run time: reshapes it to the middle one of three.
@@ -320,10 +332,57 @@ Values stft(NodeContext& c) {
     return {ops::cast(g, ops::reshape(g, y, out), c.dtype(0))};
 }
 
+// --- Rfft, Irfft
+
+// `parts` is 1 where the last axis holds the parts of complex numbers.
+void check_signal_axes(const NodeContext& c, int64_t count, int64_t parts) {
+    if (c.i("onesided", 1) != 1 || c.i("normalized", 0) != 0) {
+        c.refuse(RefusalKind::Attribute, "attributes 'onesided' and 'normalized' are ",
+                 c.i("onesided", 1), " and ", c.i("normalized", 0),
+                 "; the operator is defined for 1 and 0 only");
+    }
+    c.ensure(count >= 1 && count + parts <= c.rank(0), "attribute 'signal_ndim' is ", count,
+             " for ", c.type(0));
+}
+
+// One-sided along the last axis, then along the others.
+Values rfft(NodeContext& c) {
+    ingot::Graph& g = c.g;
+    int64_t count = c.i("signal_ndim", 1);
+    check_signal_axes(c, count, 0);
+    auto last = static_cast<size_t>(c.rank(0) - 1);
+    Complex y{ops::widen(g, c.in(0)), {}};
+    for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+        const Dim n = ops::dims(g, y.re)[last - i];
+        y = dft_along(g, y, last - i, n, Options{false, i == 0});
+    }
+    return {ops::cast(g, joined(g, y), c.dtype(0))};
+}
+
+// The way back, to a last axis of even size.
+Values irfft(NodeContext& c) {
+    ingot::Graph& g = c.g;
+    int64_t count = c.i("signal_ndim");
+    check_signal_axes(c, count, 1);
+    Dims dims = c.type(0).dims;
+    c.ensure(!dims.back().is_const() || dims.back().is_const(2), "input 0 is ", c.type(0),
+             ", expected 2 parts of complex numbers on the last axis");
+    auto last = static_cast<size_t>(c.rank(0) - 2);
+    dims.back() = 2;
+    Complex y = parts(g, ops::reshape(g, ops::widen(g, c.in(0)), dims));
+    for (auto i = static_cast<size_t>(count - 1); i > 0; --i) {
+        y = dft_along(g, y, last - i, dims[last - i], Options{true, false});
+    }
+    y = dft_along(g, y, last, Dim(2) * (dims[last] - Dim(1)), Options{true, true});
+    return {ops::cast(g, y.re, c.dtype(0))};
+}
+
 const ImporterRow rows[] = {
     {"", "DFT", 17, dft_attribute, no_shapes},
     {"", "DFT", 20, dft, no_shapes},
     {"", "STFT", 17, stft, no_shapes},
+    {"com.microsoft", "Rfft", 1, rfft, no_shapes},
+    {"com.microsoft", "Irfft", 1, irfft, no_shapes},
 };
 
 } // namespace

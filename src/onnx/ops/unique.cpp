@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unique: sorts the rows, makes each run of equal rows a group, and, for unsorted results, orders
-// the groups by their first members.
+// Unique of ONNX and of com.microsoft: sorts the rows, makes each run of equal rows a group, and,
+// for unsorted results, orders the groups by their first members.
 #include "onnx/ops/support/inputs.h"
 
 #include <memory>
@@ -34,12 +34,12 @@ Value row_order(ingot::Graph& g, Value x) {
 }
 
 // bool [n]: whether a row of x [n, m] (or an element of x [n]) differs from the previous one.
-Value starts_of_groups(ingot::Graph& g, Value x) {
+Value starts_of_groups(ingot::Graph& g, Value x, bool nan_equals_nan) {
     const Dims dims = ops::dims(g, x);
     Value index = ops::iota(g, DType::I64, {dims[0]}, 0);
     Value before = ops::gather(g, x, ops::maximum(g, ops::sub(g, index, 1.0), 0.0), 0);
     Value same = ops::equal(g, x, before);
-    if (is_float(g.type(x).dtype)) { // here NaN equals NaN
+    if (nan_equals_nan && is_float(g.type(x).dtype)) {
         Value nan = ops::binary(g, ExprOp::And, ops::unary(g, ExprOp::IsNan, x),
                                 ops::unary(g, ExprOp::IsNan, before));
         same = ops::binary(g, ExprOp::Or, same, nan);
@@ -57,9 +57,9 @@ struct Groups {
     Value counts;  // i64 [count]
 };
 
-Groups grouped(ingot::Graph& g, Value sorted, Value order) {
+Groups grouped(ingot::Graph& g, Value sorted, Value order, bool nan_equals_nan = true) {
     const Dim n = ops::dims(g, sorted)[0];
-    Value starts = starts_of_groups(g, sorted);
+    Value starts = starts_of_groups(g, sorted, nan_equals_nan);
     Value run = ops::scan(g, Scan{"sum", 0, false, false}, ops::cast(g, starts, DType::I64));
     Value group = ops::sub(g, run, 1.0);
     Value at = true_positions(g, starts);
@@ -114,8 +114,17 @@ Values unique(NodeContext& c) {
     return {ops::gather(g, x, r.first, axis), r.first, r.inverse, r.counts};
 }
 
+// com.microsoft's: x of rank 1, in order of occurrence; each NaN is a value of its own.
+Values unique_in_order(NodeContext& c) {
+    c.ensure(c.rank(0) == 1, "input 0 is ", c.type(0), ", expected rank 1");
+    Values s = ops::sort(c.g, c.in(0), 0, false);
+    Groups r = by_occurrence(c.g, grouped(c.g, s[0], s[1], false));
+    return {ops::gather(c.g, c.in(0), r.first, 0), r.inverse, r.counts};
+}
+
 const ImporterRow rows[] = {
     {"", "Unique", 11, unique, no_shapes},
+    {"com.microsoft", "Unique", 1, unique_in_order, no_shapes},
 };
 
 } // namespace

@@ -68,6 +68,11 @@ const Row rows[] = {
      [](ingot::Graph& g, Value x, double a, double) {
          return if_negative(g, x, ops::mul(g, ops::unary(g, ExprOp::Expm1, x), a));
      }},
+    {"selu", 2, 1.67326319217681884765625, 1.05070102214813232421875,
+     [](ingot::Graph& g, Value x, double a, double gamma) {
+         return ops::mul(g, if_negative(g, x, ops::mul(g, ops::unary(g, ExprOp::Expm1, x), a)),
+                         gamma);
+     }},
     {"softsign", 0, 0, 0,
      [](ingot::Graph& g, Value x, double, double) {
          return ops::div(g, x, ops::add(g, ops::unary(g, ExprOp::Abs, x), 1.0));
@@ -131,7 +136,7 @@ Value fused_activation(NodeContext& c, Value x) {
         a.beta = parameters.size() > 1 ? parameters[1] : a.beta;
     }
     a.alpha = c.f("activation_alpha", a.alpha);
-    a.beta = c.f("activation_beta", a.beta);
+    a.beta = c.f(a.name == "selu" ? "activation_gamma" : "activation_beta", a.beta);
     return apply(c.g, a, x);
 }
 

@@ -54,6 +54,9 @@ void add_key_mask(const NodeContext& c, Masks& m, Value mask, const Dim& batch, 
             seen = ops::binary(g, ExprOp::And, seen, not_above(g, start, key));
         }
     } else if (d.size() == 2 || d.size() == 3) {
+        c.ensure(
+            !d.back().is_const() || d.back() == keys || (!keys.is_const() && !d.back().is_const(1)),
+            "the key mask is ", g.type(mask), ", expected one entry for each of ", keys, " keys");
         Value zero = ops::scalar_i64(g, DType::I64, 0);
         seen = ops::logical_not(g, ops::equal(g, wide, zero));
         seen = d.size() == 2 ? ops::unsqueeze(g, seen, {1, 2}) : ops::unsqueeze(g, seen, {1});
@@ -100,6 +103,29 @@ Value rotate_heads(ingot::Graph& g, Value x, Value cos, Value sin, int64_t rotat
     Value front = ops::rope(g, {interleaved}, ops::slice(g, x, 3, 0, rotated), c, s);
     std::array parts = {front, ops::slice(g, x, 3, rotated, d[3] - Dim(rotated))};
     return ops::concat(g, parts, 3);
+}
+
+Value written_at(ingot::Graph& g, Value cache, Value now, Value start) {
+    const Dims d = ops::dims(g, cache);
+    require(d.size() == 4, ErrorCode::InvalidModel, "the cache is ", g.type(cache),
+            ", expected [batch,heads,positions,size]");
+    const Dim steps = ops::dims(g, now)[2];
+    Dim sequences = d[0] * d[1];
+    Value sequence = ops::reshape(g, ops::iota(g, DType::I64, {sequences}, 0), {d[0], d[1], 1});
+    Value place =
+        ops::add(g, ops::unsqueeze(g, start, {1, 2}), ops::iota(g, DType::I64, {1, 1, steps}, 2));
+    Value row = ops::add(g, ops::mul(g, sequence, ops::dim_scalar(g, d[2])), place);
+    Value y =
+        ops::scatter(g, ops::reshape(g, cache, {sequences * d[2], d[3]}), ops::flatten(g, row),
+                     ops::reshape(g, now, {sequences * steps, d[3]}), "none");
+    return ops::reshape(g, y, d);
+}
+
+Value biased_scores(ingot::Graph& g, Value q, Value k, double scale, Value bias) {
+    Value y = ops::dot(g, Dot{{0, 1}, {0, 1}, {3}, {3}, DType::F32}, q, k);
+    y = ops::mul(g, y, scale);
+    y = bias.valid() ? ops::add(g, y, ops::widen(g, bias)) : y;
+    return ops::cast(g, y, g.type(q).dtype);
 }
 
 double attention_scale(ingot::Graph& g, double given, Value& q) {

@@ -41,6 +41,14 @@ Value not_above(ingot::Graph& g, Value a, Value b);
 Value rotate_heads(ingot::Graph& g, Value x, Value cos, Value sin, int64_t rotated,
                    bool interleaved);
 
+/// cache [B,H,T,D] with `now` [B,H,S,D] in the place of S keys or values; those of each sequence
+/// begin at `start`, i64 [B].
+Value written_at(ingot::Graph& g, Value cache, Value now, Value start);
+
+/// The scores of all keys before the softmax, [B,H,S,T] in q's dtype: q [B,H,S,D] on k [B,H,T,D],
+/// times `scale`, plus `bias` where valid.
+Value biased_scores(ingot::Graph& g, Value q, Value k, double scale, Value bias);
+
 /// The factor of the scores: `given`, or 1 / sqrt(head size) when it is 0. For a head size known
 /// only at run time, multiplies q by it instead.
 double attention_scale(ingot::Graph& g, double given, Value& q);

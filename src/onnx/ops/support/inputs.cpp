@@ -199,4 +199,15 @@ Value coordinate(ingot::Graph& g, const Dims& dims, size_t axis) {
     return ops::reshape(g, ops::iota(g, DType::I64, {dims[axis]}, 0), flat);
 }
 
+void require_inference(const NodeContext& c, int ratio, int training_mode) {
+    if (!c.has(training_mode)) {
+        return;
+    }
+    auto is = [](const ingot::Tensor& t, double v) { return t.count() == 1 && t.get_f64(0) == v; };
+    auto known = c.has(ratio) ? c.maybe_constant(ratio) : std::nullopt;
+    if (!is(c.constant(training_mode), 0) && !(known && is(*known, 0))) {
+        c.refuse(RefusalKind::Input, "training_mode is set; only inference is supported");
+    }
+}
+
 } // namespace ingot::onnx

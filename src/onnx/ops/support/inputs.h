@@ -66,4 +66,8 @@ Value coordinate(ingot::Graph& g, const Dims& dims, size_t axis);
 /// i64 [count]: coordinates of the true elements of a bool list; count is a fresh symbol.
 Value true_positions(ingot::Graph& g, Value flags);
 
+/// For dropouts: refuses a training_mode that is set, unless the ratio is known to be 0. Both
+/// inputs may be left out.
+void require_inference(const NodeContext& c, int ratio, int training_mode);
+
 } // namespace ingot::onnx

@@ -104,6 +104,24 @@ Value per_channel(ingot::Graph& g, Value v, size_t spatial) {
     return ops::reshape(g, v, d);
 }
 
+Value channels_first(ingot::Graph& g, Value x) {
+    int64_t rank = g.type(x).rank();
+    std::vector<int64_t> perm = {0, rank - 1};
+    for (int64_t i = 1; i + 1 < rank; ++i) {
+        perm.push_back(i);
+    }
+    return ops::permute(g, x, perm);
+}
+
+Value channels_last(ingot::Graph& g, Value x) {
+    std::vector<int64_t> perm = {0};
+    for (int64_t i = 2; i < g.type(x).rank(); ++i) {
+        perm.push_back(i);
+    }
+    perm.push_back(1);
+    return ops::permute(g, x, perm);
+}
+
 ops::Conv conv_attributes(const NodeContext& c, const Sliding& s, DType result) {
     return {s.strides, s.dilations, s.low, s.high, positive(c, "group", 1), result};
 }

@@ -37,6 +37,10 @@ Dims spatial_dims(const Type& t);
 std::vector<int64_t> kernel_sizes(const NodeContext& c, int weights);
 /// v of rank 1 as [1,C,1,...] with `spatial` trailing axes, to add to [N,C,spatial...].
 Value per_channel(ingot::Graph& g, Value v, size_t spatial);
+/// x [N,spatial...,C] as [N,C,spatial...].
+Value channels_first(ingot::Graph& g, Value x);
+/// x [N,C,spatial...] as [N,spatial...,C].
+Value channels_last(ingot::Graph& g, Value x);
 /// The convolution described by a node's attributes.
 ops::Conv conv_attributes(const NodeContext& c, const Sliding& s, DType result);
 

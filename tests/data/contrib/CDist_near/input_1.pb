@@ -1,0 +1,1 @@
+	BbJH≈	zD·◊yD{ﬁyDﬂﬂyD…|zD¸!zD†,zDx‘yD.zD{üyD>çyD¶YzDGÇyDëzzD∂SzDIzDOåyDµyD

@@ -1,0 +1,1 @@
+By0J<M»A¬‚RAî÷‡AÂÕÇAìöA¤?ÿA83ÙAXY’A kèA§Š“AVH„AÂ A8üòAÔ­A¤‡*B

@@ -1,0 +1,1 @@
+By0Jxì«vB.9ÅAt·BbaˆBè%RBŽŸB%K½AuMB$HIBâUB	ŽB¿¡ÙAiHXBjlB)ŠjBÎèABßoB;ömB¹¶‚AÆ*B¬#B¥CL4âB²öBáŸGBÜýäA´9žBC¯nBÁm¯AQÆ(B

@@ -1,0 +1,2 @@
+By0Jðùgzsâ^grSÿ^@{Sv]@{?v]@V
+xÔ9IÒx@gz{EjFI_Ej{Iv_{Zv\W`Zx\W`Øxksk,{sSIbcNzvecNzveW`Z*eW`AksS,bksS"bDc_TDcE_b^'ESb^Ð!AO9BV_9BÈekC­eFkk2xakJxaFJj{XV:x{XMlxp2jl6pyyexayyexaFiJpwgM|xvg|xpYl6pyyW6syy sxGKgñ{IKg/JY\JNY!\ÜsHJìÜsHJÀ

@@ -1,0 +1,1 @@
+By0JZ^jzs7^j{Zv]MVZxskI{cNzveW`Z*0>""Dξb^'!ξbj{VeFkujexauiexwg|xpyl6syyϊKυγ{J;\Ι;HJΐ

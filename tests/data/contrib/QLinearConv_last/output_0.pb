@@ -1,0 +1,1 @@
+By0J u{}n|~{k}yvh~tzjvvuu€ƒ}swvywtw|‚€}xyh}s}x~wx„€€ƒv|„u}}x{u}rwz|}ve}€z€…{y{uq…vyyxqruyƒqrxgv‰|tw|v‹p|ow|w€um{‡zzkt{ƒyp|x‡ouwy|}w|uz|uov~wxyzvd}€€}|jnw{}q„‚xxzyux|y€wvƒu|„vt‚tq~{ls|xvtptf…xh~{‡mzzs€l}zn|}x|r{‚y{~€w~}~s…pxq|u~zz€kx~yx€€oyq‘„t{}w‰w„xzqqr|kyy}}v|z‚xx€

@@ -1,0 +1,1 @@
+By0Jðy}„vvxvvzqv|tzqx~Žqwz…tu{‚|ƒww}n{|z~‚}{}{€}|ƒy~m||~pvx}yrˆy†tyzt|ywvmzxw€xo~~~|s~|v€~wwvwwt~{}nzx{zywz{zxŠ€|snv€x~|ƒ}~zw}‚|yttotv‡s}}zr|r‡yzxy~vpvuvv€x}xzv}{vƒwxxuv|y{xy…|tz…xxvyqyz‚u{p}„w{{‚wz}{‚€vzz{zmx|yv}m~n|y{z{€{~{}y†}~
