@@ -36,11 +36,14 @@ inline int __double2hiint(double x) {
 inline double __hiloint2double(int high, int low) {
     return ingot_bits<double>((unsigned long long)(unsigned)high << 32 | (unsigned)low);
 }
+// The builtin calls a library where the processor is not known to count bits.
 inline int __popc(unsigned x) {
-    return __builtin_popcount(x);
+    x -= x >> 1 & 0x55555555u;
+    x = (x & 0x33333333u) + (x >> 2 & 0x33333333u);
+    return (int)((x + (x >> 4) & 0x0F0F0F0Fu) * 0x01010101u >> 24);
 }
 inline int __popcll(unsigned long long x) {
-    return __builtin_popcountll(x);
+    return __popc((unsigned)x) + __popc((unsigned)(x >> 32));
 }
 inline int __clz(int x) {
     return x == 0 ? 32 : __builtin_clz((unsigned)x);
