@@ -222,12 +222,12 @@ Values linear_attention(NodeContext& c) {
     if (c.i("state_window", 0) != 0) {
         c.refuse(RefusalKind::Attribute, "attribute 'state_window' is not supported");
     }
-    Recurrence r = update_rule(c);
+    UpdateRule r = update_rule(c);
     int64_t heads = positive(c, "kv_num_heads");
     int64_t queries = positive(c, "q_num_heads");
     c.ensure(queries % heads == 0 || heads % queries == 0, "there are ", queries,
              " query heads and ", heads, " value heads, expected a multiple or a divisor");
-    RecurrenceInputs in;
+    LinearAttentionInputs in;
     in.q = by_time(g, c.in(0), queries);
     in.k = by_time(g, c.in(1), key_heads(c, ops::dims(g, in.q)[3], heads));
     in.v = by_time(g, c.in(2), heads);
@@ -244,7 +244,7 @@ Values linear_attention(NodeContext& c) {
     if (r.delta) {
         in.beta = by_time(g, c.in(5), c.dim(5, 2).is_const(1) ? 1 : heads);
     }
-    Values done = run_recurrence(g, r, in);
+    Values done = run_linear_attention(g, r, in);
     Value y = ops::permute(g, done[1], {1, 0, 2, 3}); // [B,T,H,V]
     const Dims d = ops::dims(g, y);
     y = ops::reshape(g, y, {d[0], d[1], d[2] * d[3]});

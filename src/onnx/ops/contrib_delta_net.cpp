@@ -244,8 +244,8 @@ Value first_steps(ingot::Graph& g, Value x, int64_t capacity, Value counted) {
 }
 
 // All decays, then all keys, then all second factors of the updates: [batch, ...].
-Value state_updates(NodeContext& c, const Recurrence& r, const RecurrenceInputs& in, Value deltas,
-                    const Steps& s, int64_t capacity) {
+Value state_updates(NodeContext& c, const UpdateRule& r, const LinearAttentionInputs& in,
+                    Value deltas, const Steps& s, int64_t capacity) {
     ingot::Graph& g = c.g;
     Value counted = to_i64(g, c.in(Captured));
     counted = s.lengths.valid() ? ops::minimum(g, counted, s.lengths) : counted;
@@ -266,7 +266,7 @@ Value state_updates(NodeContext& c, const Recurrence& r, const RecurrenceInputs&
 
 Values gated_delta_net(NodeContext& c) {
     ingot::Graph& g = c.g;
-    Recurrence r = update_rule(c);
+    UpdateRule r = update_rule(c);
     int64_t capacity = update_capacity(c, Captured, 2);
     c.ensure(c.has(Decay) == r.gated && c.has(Beta) == r.delta, "attribute 'update_rule' is '",
              c.s("update_rule", "gated_delta"),
@@ -278,7 +278,7 @@ Values gated_delta_net(NodeContext& c) {
     Steps s = steps_of(c, h);
     r.keep_deltas = c.wants(2);
     bool normed = c.i("qk_l2_norm", 0) != 0;
-    RecurrenceInputs in;
+    LinearAttentionInputs in;
     in.q = by_step(g, s, normed ? unit(g, h.q) : h.q, false);
     in.k = by_step(g, s, normed ? unit(g, h.k) : h.k, true);
     in.v = by_step(g, s, h.v, false);
@@ -292,7 +292,7 @@ Values gated_delta_net(NodeContext& c) {
     Dims given = {s.batch, h.values, h.value_size, h.key_size};
     in.state =
         c.has(State) ? ops::reshape(g, c.in(State), given) : ops::full(g, DType::F32, given, 0);
-    Values done = run_recurrence(g, r, in);
+    Values done = run_linear_attention(g, r, in);
     Values out(3);
     out[0] = ops::cast(g, by_token(g, s, done[1], h.leading), c.dtype(Query));
     out[1] = done[0];

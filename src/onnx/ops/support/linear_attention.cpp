@@ -29,8 +29,8 @@ Value read_out(ingot::Graph& g, const Dims& states, Value state, Value q) {
 
 // body: (step, condition, joined state, q, k, v, [factor], [beta])
 //    -> (condition, joined state, y, [delta])
-GraphRef recurrence_body(const ingot::Graph& outer, const Recurrence& r, const Dims& states,
-                         std::span<const Type> types) {
+GraphRef step_body(const ingot::Graph& outer, const UpdateRule& r, const Dims& states,
+                   std::span<const Type> types) {
     auto body = std::make_shared<ingot::Graph>(outer.sibling("linear_attention"));
     ingot::Graph& g = *body;
     Value step = g.add_input("step", {DType::I64, {}});
@@ -70,18 +70,18 @@ GraphRef recurrence_body(const ingot::Graph& outer, const Recurrence& r, const D
 
 } // namespace
 
-Recurrence update_rule(const NodeContext& c) {
+UpdateRule update_rule(const NodeContext& c) {
     std::string rule = c.s("update_rule", "gated_delta");
     c.ensure(rule == "linear" || rule == "gated" || rule == "delta" || rule == "gated_delta",
              "attribute 'update_rule' is '", rule,
              "', expected linear, gated, delta or gated_delta");
-    Recurrence r;
+    UpdateRule r;
     r.gated = rule.starts_with("gated");
     r.delta = rule.ends_with("delta");
     return r;
 }
 
-Values run_recurrence(ingot::Graph& g, const Recurrence& r, const RecurrenceInputs& in) {
+Values run_linear_attention(ingot::Graph& g, const UpdateRule& r, const LinearAttentionInputs& in) {
     const Dims states = ops::dims(g, in.state);
     const Dims q = ops::dims(g, in.q);
     const Dims k = ops::dims(g, in.k);
@@ -97,7 +97,7 @@ Values run_recurrence(ingot::Graph& g, const Recurrence& r, const RecurrenceInpu
         types.push_back(g.type(x));
     }
     Loop loop;
-    loop.body = recurrence_body(g, r, states, types);
+    loop.body = step_body(g, r, states, types);
     loop.carried = 1;
     loop.count = k[0];
     Values operands = {ops::dim_scalar(g, loop.count), ops::scalar_i64(g, DType::Bool, 1)};

@@ -8,18 +8,18 @@
 
 namespace ingot::onnx {
 
-struct Recurrence {
+struct UpdateRule {
     bool gated = false; // the state decays
     bool delta = false; // the part of v that the state already gives is left out
     double scale = 1;
     bool keep_deltas = false;
 };
 /// The terms named by attribute update_rule.
-Recurrence update_rule(const NodeContext& c);
+UpdateRule update_rule(const NodeContext& c);
 
 /// In the dtype of the recurrence. Several states may share one head of k, or one of q; several
 /// heads of q may share one state.
-struct RecurrenceInputs {
+struct LinearAttentionInputs {
     Value state;  // [B,heads,V,K]
     Value q;      // [T,B,h,K]
     Value k;      // [T,B,h,K]
@@ -29,6 +29,6 @@ struct RecurrenceInputs {
 };
 /// The last state, the results [T,B,most heads,V], and with `keep_deltas` what k multiplies in each
 /// step, [T,B,heads,V].
-Values run_recurrence(ingot::Graph& g, const Recurrence& r, const RecurrenceInputs& in);
+Values run_linear_attention(ingot::Graph& g, const UpdateRule& r, const LinearAttentionInputs& in);
 
 } // namespace ingot::onnx
