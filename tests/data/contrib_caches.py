@@ -291,7 +291,36 @@ def group_query():
     case("window_one", 1, 4, None, [3], local_window_size=1)
 
 
+def windows():
+    """Caches of a window of 4: `capacity` rows, of which a sequence that ends at `last` used some before."""
+    angles = np.outer(np.arange(16), 0.7 ** np.arange(8)).astype(np.float32)
+
+    def case(name, steps, capacity, last, results=3, rotary=0, sink=None, **attributes):
+        batch = len(last)
+        q, k, v = (heads(140 + i, batch, steps, h * 16) for i, h in enumerate((4, 2, 2)))
+        feeds = {"q": q, "k": k, "v": v, "pk": heads(143, batch, 2, capacity, 16), "pv": heads(144, batch, 2, capacity, 16),
+                 "lengths": i32(last), "total": i32(max(last) + 1), "cos": np.cos(angles) if rotary else None,
+                 "sin": np.sin(angles) if rotary else None, "places": None, "bias": None, "sink": sink}
+        Case(f"GroupQueryAttention_cache_of_window_{name}", "GroupQueryAttention", feeds,
+             outputs=[True, results > 1, results > 1], num_heads=4, kv_num_heads=2, do_rotary=rotary, local_window_size=4,
+             sliding_window_cache=1, **attributes)
+
+    # Rows that hold no key may be anything: all results are compared where the cache is full behind the call.
+    def causal(q, k, v, **_):
+        hidden = np.where(np.tri(q.shape[1]) == 0, -np.inf, 0)
+        y = attend(split(q, 4), np.repeat(split(k, 2), 2, 1), np.repeat(split(v, 2), 2, 1), bias=hidden)
+        return merge(y).astype(np.float32)
+    case("prompt", 3, 4, [2], results=1, oracle=causal)
+    case("long_prompt", 9, 4, [8], rotary=1)
+    case("decode", 1, 4, [9], rotary=1, dynamic=("q", "k", "v"))
+    case("room", 1, 6, [8], rotary=1, dynamic=("pk", "pv"))
+    case("chunk", 3, 6, [8], rotary=1)
+    case("ragged", 1, 6, [8, 5], rotary=1)
+    case("sink", 1, 4, [7], sink=heads(145, 4), softcap=5.0)
+
+
 def caches():
+    windows()
     masked_multi_head()
     masked_self()
     fairseq_decoder()

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention operators of com.microsoft: Attention, MultiHeadAttention, GroupQueryAttention,
-// RotaryEmbedding.
+// Attention operators of com.microsoft: Attention, MultiHeadAttention, RotaryEmbedding.
 #include "base/error.h"
 #include "onnx/ops/support/attention.h"
 #include "onnx/ops/support/inputs.h"
 #include "onnx/ops/support/spatial.h"
 
 #include <array>
-#include <limits>
 
 namespace ingot::onnx {
 
@@ -154,198 +152,6 @@ Values multi_head_attention(NodeContext& c) {
     return {merge_heads(g, y), h.k, h.v, scores};
 }
 
-// --- GroupQueryAttention
-
-struct GroupQuery {
-    int64_t heads = 1;
-    int64_t groups = 1;
-    Dim batch;
-    Dim queries; // S
-    Value past;  // i64 [B]: keys before this call's
-    Heads h;
-};
-
-void check_group_query(const NodeContext& c) {
-    if (c.s("k_quant_type", "NONE") != "NONE" || c.s("v_quant_type", "NONE") != "NONE") {
-        c.refuse(RefusalKind::Attribute, "a quantised cache is not supported");
-    }
-    if (c.i("sliding_window_cache", 0) != 0) {
-        c.refuse(RefusalKind::Attribute, "sliding_window_cache is not supported");
-    }
-    if (c.i("qk_output", 0) != 0 || c.wants(3)) {
-        c.refuse(RefusalKind::Operator, "output 3 (output_qk) is not supported");
-    }
-}
-
-GroupQuery group_query(NodeContext& c) {
-    ingot::Graph& g = c.g;
-    GroupQuery q;
-    q.heads = positive(c, "num_heads");
-    q.groups = positive(c, "kv_num_heads");
-    c.ensure(c.rank(0) == 3 && q.heads % q.groups == 0, "query is ", c.type(0), " with ", q.heads,
-             " heads in ", q.groups,
-             " groups, expected rank 3 and a whole number of heads in each group");
-    q.batch = c.dim(0, 0);
-    q.queries = c.dim(0, 1);
-    if (c.has(1)) {
-        q.h = {split_heads(g, c.in(0), q.heads), split_heads(g, c.in(1), q.groups),
-               split_heads(g, c.in(2), q.groups)};
-    } else {
-        Value all = split_heads(g, c.in(0), q.heads + 2 * q.groups);
-        q.h = {ops::slice(g, all, 1, 0, q.heads), ops::slice(g, all, 1, q.heads, q.groups),
-               ops::slice(g, all, 1, q.heads + q.groups, q.groups)};
-    }
-    if (c.has(1)) {
-        const Dim& keys = c.dim(1, 1);
-        c.ensure(!keys.is_const() || !q.queries.is_const() || keys == q.queries || keys.is_const(0),
-                 "query and key are ", c.type(0), " and ", c.type(1),
-                 ", expected sequences of one length, or no new keys");
-    }
-    c.ensure(!c.has(16) || (c.has(3) && c.i("causal", 1) != 0),
-             "query_seqlens is given, expected a past and causal attention too");
-    Value last = ops::reshape(g, to_i64(g, c.in(5)), {q.batch});
-    Value before = c.has(16) ? ops::sub(g, ops::reshape(g, to_i64(g, c.in(16)), {q.batch}), 1.0)
-                             : ops::dim_scalar(g, q.queries - Dim(1));
-    q.past = ops::maximum(g, ops::sub(g, last, before), ops::scalar_i64(g, DType::I64, 0));
-    return q;
-}
-
-void normalise_heads(NodeContext& c, GroupQuery& q) {
-    c.ensure(c.has(14) == c.has(15), "q_norm_weight and k_norm_weight must come together");
-    if (c.has(14)) {
-        double both = c.f("qk_norm_epsilon", 1e-6F);
-        q.h.q = ops::layer_norm(c.g, {-1, c.f("q_norm_epsilon", both), true}, q.h.q, c.in(14));
-        q.h.k = ops::layer_norm(c.g, {-1, c.f("k_norm_epsilon", both), true}, q.h.k, c.in(15));
-    }
-}
-
-// The positions of the rotation, [B or 1,S].
-Value positions(NodeContext& c, const GroupQuery& q) {
-    ingot::Graph& g = c.g;
-    Value step = ops::iota(g, DType::I64, {1, q.queries}, 1);
-    if (!c.has(9)) {
-        return ops::add(g, ops::unsqueeze(g, q.past, {1}), step);
-    }
-    if (c.has(16)) {
-        return c.in(9);
-    }
-    // A first prompt counts on from the first position of all.
-    c.ensure(c.rank(9) == 2, "position_ids is ", c.type(9), ", expected [batch,sequence]");
-    Value first = ops::slice(g, ops::slice(g, c.in(9), 0, 0, 1), 1, 0, 1);
-    Value is_first = ops::equal(g, to_scalar(g, to_i64(g, c.in(6))), ops::dim_scalar(g, q.queries));
-    return ops::select(g, is_first, ops::add(g, first, step), c.in(9));
-}
-
-void rotate(NodeContext& c, GroupQuery& q) {
-    ingot::Graph& g = c.g;
-    if (c.i("do_rotary", 0) == 0) {
-        return;
-    }
-    Value position = positions(c, q);
-    Value cos = ops::gather(g, c.in(7), position, 0);
-    Value sin = ops::gather(g, c.in(8), position, 0);
-    const Dim& half = c.dim(7, 1);
-    int64_t rotated = half.is_const() ? 2 * half.value() : 0;
-    bool interleaved = c.i("rotary_interleaved", 0) != 0;
-    q.h.q = rotate_heads(g, q.h.q, cos, sin, rotated, interleaved);
-    if (!ops::dims(g, q.h.k)[2].is_const(0)) {
-        q.h.k = rotate_heads(g, q.h.k, cos, sin, rotated, interleaved);
-    }
-}
-
-// The cache with `now` [B,G,S,D] written after each sequence's past: [B,G,T,D].
-Value written(NodeContext& c, const GroupQuery& q, int past, Value now, const Dim& keys) {
-    ingot::Graph& g = c.g;
-    if (!c.has(past)) {
-        return now;
-    }
-    Dims none(4, Dim(0));
-    Dims more = none;
-    more[2] = keys - c.dim(past, 2);
-    return written_at(g, ops::pad(g, c.in(past), none, more), now, q.past);
-}
-
-Masks group_query_masks(NodeContext& c, const GroupQuery& q, const Dim& keys) {
-    ingot::Graph& g = c.g;
-    Value query = query_positions(g, q.queries, q.past);
-    Value key = key_positions(g, keys);
-    Masks m;
-    if (c.i("causal", 1) != 0) {
-        allow_only(g, m, not_above(g, key, query));
-    } else {
-        Value last = ops::unsqueeze(g, to_i64(g, c.in(5)), {1, 2, 3});
-        allow_only(g, m, not_above(g, key, last));
-    }
-    int64_t window = c.i("local_window_size", -1);
-    if (window >= 0) {
-        Value oldest = ops::sub(g, query, ops::scalar_i64(g, DType::I64, window));
-        allow_only(g, m, ops::less(g, oldest, key));
-    }
-    if (c.has(10)) { // it ends before the unused part of a buffer
-        c.ensure(c.rank(10) == 4, "attention_bias is ", c.type(10), ", expected rank 4");
-        Dims none(4, Dim(0));
-        Dims more = none;
-        more[3] = keys - c.dim(10, 3);
-        add_bias(g, m, ops::pad(g, c.in(10), none, more));
-    }
-    return m;
-}
-
-// Adds a key that all queries see, with its own score and no value: it only takes a share of the
-// softmax.
-void add_sink(NodeContext& c, Heads& h, Masks& m) {
-    bool smooth = c.i("smooth_softmax", 0) > 0;
-    if (!c.has(11) && !smooth) {
-        return;
-    }
-    ingot::Graph& g = c.g;
-    Dims none(4, Dim(0));
-    Dims one = none;
-    one[2] = 1;
-    h.k = ops::pad(g, h.k, none, one);
-    h.v = ops::pad(g, h.v, none, one);
-    Value bias = combined(g, m);
-    if (g.type(bias).dtype == DType::Bool) {
-        Value hidden = ops::scalar(g, DType::F32, -std::numeric_limits<double>::infinity());
-        bias = ops::select(g, bias, ops::scalar(g, DType::F32, 0), hidden);
-    }
-    bias = ops::cast(g, bias, DType::F32);
-    Value sink =
-        c.has(11) ? ops::reshape(g, ops::cast(g, c.in(11), DType::F32), {1, c.i("num_heads"), 1, 1})
-                  : ops::full(g, DType::F32, {1, 1, 1, 1}, 0);
-    Dims shape = ops::dims(g, bias);
-    shape[1] = ops::dims(g, sink)[1].is_const(1) ? shape[1] : ops::dims(g, sink)[1];
-    Dims column = shape;
-    column[3] = 1;
-    std::array parts = {ops::broadcast_to(g, bias, shape), ops::broadcast_to(g, sink, column)};
-    m = {{}, ops::concat(g, parts, 3)};
-}
-
-Values group_query_attention(NodeContext& c) {
-    ingot::Graph& g = c.g;
-    check_group_query(c);
-    GroupQuery q = group_query(c);
-    normalise_heads(c, q);
-    rotate(c, q);
-    Dim keys = q.queries;
-    if (c.has(3)) {
-        const Dims total = ops::dims_from(g, c.in(6));
-        c.ensure(total.size() == 1, "total_sequence_length is ", c.type(6),
-                 ", expected one integer");
-        keys = max(c.dim(3, 2), total[0]);
-    }
-    Value k = written(c, q, 3, q.h.k, keys);
-    Value v = written(c, q, 4, q.h.v, keys);
-    Heads h{q.h.q, k, v};
-    Masks masks = group_query_masks(c, q, keys);
-    add_sink(c, h, masks);
-    ops::Attention a;
-    a.scale = attention_scale(g, c.f("scale", 0), h.q);
-    a.softcap = c.f("softcap", 0);
-    Value y = ops::attention(g, a, h.q, h.k, h.v, combined(g, masks));
-    return {merge_heads(g, y), k, v};
-}
-
 // --- RotaryEmbedding
 
 Values rotary(NodeContext& c) {
@@ -387,7 +193,6 @@ Values rotary(NodeContext& c) {
 const ImporterRow rows[] = {
     {"com.microsoft", "Attention", 1, attention, no_shapes},
     {"com.microsoft", "MultiHeadAttention", 1, multi_head_attention, no_shapes},
-    {"com.microsoft", "GroupQueryAttention", 1, group_query_attention, no_shapes},
     {"com.microsoft", "RotaryEmbedding", 1, rotary, no_shapes},
 };
 
