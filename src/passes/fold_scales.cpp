@@ -322,8 +322,9 @@ std::optional<Values> fold(Site& s) {
     }
     if (inner) {
         auto first = affine(s.g(), *bias, *inner, rank, p->channel_axis, p->channels());
-        if (!first) {
-            return std::nullopt;
+        if (!first ||
+            (all_are(outer->scale, 1) && all_are(first->scale, 1) && all_are(first->offset, 0))) {
+            return std::nullopt; // a bias behind a conversion: the target form too
         }
         for (size_t c = 0; c < outer->scale.size(); ++c) {
             outer->offset[c] += outer->scale[c] * first->offset[c];
