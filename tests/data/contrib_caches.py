@@ -298,7 +298,12 @@ def windows():
     def case(name, steps, capacity, last, results=3, rotary=0, sink=None, **attributes):
         batch = len(last)
         q, k, v = (heads(140 + i, batch, steps, h * 16) for i, h in enumerate((4, 2, 2)))
-        feeds = {"q": q, "k": k, "v": v, "pk": heads(143, batch, 2, capacity, 16), "pv": heads(144, batch, 2, capacity, 16),
+        caches = {"pk": heads(143, batch, 2, capacity, 16), "pv": heads(144, batch, 2, capacity, 16)}
+        for b, end in enumerate(last):  # rows behind the past are nobody's
+            past, step = max(end + 1 - steps, 0), capacity - 3
+            for cache in caches.values():
+                cache[b, :, past - step * (max(past - 4, 0) // step):] = np.nan
+        feeds = {"q": q, "k": k, "v": v, **caches,
                  "lengths": i32(last), "total": i32(max(last) + 1), "cos": np.cos(angles) if rotary else None,
                  "sin": np.sin(angles) if rotary else None, "places": None, "bias": None, "sink": sink}
         Case(f"GroupQueryAttention_cache_of_window_{name}", "GroupQueryAttention", feeds,

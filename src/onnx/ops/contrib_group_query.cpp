@@ -196,8 +196,14 @@ Cache window_cache(NodeContext& c, const GroupQuery& q, int64_t window) {
     Value in_use = ops::broadcast_to(g, ops::less(g, row, before), rows);
     Value yes = ops::full(g, DType::Bool, {q.batch, q.queries}, 1);
     Cache out;
-    out.k = ops::concat(g, std::array{c.in(3), q.h.k}, 2);
-    out.v = ops::concat(g, std::array{c.in(4), q.h.v}, 2);
+    // Rows that hold no key may be NaN, which a weight of 0 does not hide.
+    auto all = [&](int i, Value now) {
+        Value zero = ops::scalar(g, c.dtype(i), 0);
+        Value held = ops::select(g, ops::unsqueeze(g, in_use, {1, 3}), c.in(i), zero);
+        return ops::concat(g, std::array{held, now}, 2);
+    };
+    out.k = all(3, q.h.k);
+    out.v = all(4, q.h.v);
     out.position = ops::unsqueeze(g, ops::concat(g, std::array{old, added}, 1), {1, 2});
     out.used = ops::unsqueeze(g, ops::concat(g, std::array{in_use, yes}, 1), {1, 2});
     // Where the keys that are kept lie now; rows behind them get any.
