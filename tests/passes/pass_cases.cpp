@@ -2,6 +2,7 @@
 #include "passes/pass_cases.h"
 
 #include "base/error.h"
+#include "base/log.h"
 #include "golden.h"
 #include "ir/text.h"
 #include "ir/verify.h"
@@ -19,6 +20,17 @@
 namespace ingot::test {
 
 namespace {
+
+/// Rules that undo each other end with a warning: a failure of any test that runs passes.
+const bool rules_must_end = [] {
+    auto sink = [](void*, LogLevel, std::string_view message) {
+        if (message.find("stopped after") != std::string_view::npos) {
+            ADD_FAILURE() << message;
+        }
+    };
+    set_log_sink(sink, nullptr, LogLevel::Warning);
+    return true;
+}();
 
 std::filesystem::path path_of(const std::string& folder) {
     return std::filesystem::path(source_dir()) / "tests" / folder;
