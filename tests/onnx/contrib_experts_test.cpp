@@ -26,9 +26,20 @@ TEST(Experts, SayWhatIsNotSupported) {
               "experts have weights of 3 bits; only 2, 4 and 8 are supported");
     EXPECT_EQ(why_refused({string_of("quant_type", "nvfp4")}),
               "attribute 'quant_type' is 'nvfp4'; only 'int' is supported");
+    const std::string layout =
+        "weights in the layout of one execution provider's kernels are not supported; export them "
+        "with weights_prepacked=0, or for the CPU or WebGPU";
     EXPECT_EQ(why_refused({int_of("weights_prepacked", 1)}),
-              "attribute 'weights_prepacked' is 1: the weights are in the layout of one execution "
-              "provider's kernels; export them with weights_prepacked=0");
+              "attribute 'weights_prepacked' is 1: " + layout);
+    EXPECT_EQ(
+        why_refused({}, "u8[4,64,32]", "f32[4,96]"),
+        "inputs 2 and 3 are u8[4,64,32] and f32[4,96], expected a scale for each of 64 rows: " +
+            layout);
+    EXPECT_EQ(
+        why_refused({int_of("block_size", 32)}, "u8[4,64,32]", "f32[4,64,3]"),
+        "inputs 2 and 3 are u8[4,64,32] and f32[4,64,3], expected a scale for each of 64 rows, "
+        "and for each 32 of their 64 elements: " +
+            layout);
     EXPECT_EQ(why_refused({string_of("activation_type", "tanh")}),
               "attribute 'activation_type' is 'tanh'; only relu, relu2, gelu, silu, identity, "
               "swiglu and geglu are supported");
@@ -37,9 +48,6 @@ TEST(Experts, SayWhatIsNotSupported) {
               "in fc1 (swiglu_fusion 1 or 2) or in fc1 and fc3 (0)");
     EXPECT_EQ(why_refused({int_of("use_sparse_mixer", 1)}),
               "attribute 'k' is 1; use_sparse_mixer chooses 2");
-    EXPECT_EQ(why_refused({int_of("block_size", 32)}, "u8[4,64,32]", "f32[4,64,3]"),
-              "input 3 is f32[4,64,3], expected a scale for each 32 of 64 elements of a row "
-              "(block_size)");
     EXPECT_EQ(why_refused({}, "u8[4,64]", "f32[4,64]"),
               "inputs 2 and 3 are u8[4,64] and f32[4,64], expected bytes [E,N,K*bits/8] and scales "
               "[E,N] or [E,N,K/block_size]");

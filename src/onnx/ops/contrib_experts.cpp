@@ -226,6 +226,10 @@ Values moe(NodeContext& c) {
     return mixture(c, l);
 }
 
+constexpr const char* layout_of_another =
+    "weights in the layout of one execution provider's kernels are not supported; export them with "
+    "weights_prepacked=0, or for the CPU or WebGPU";
+
 /// Three consecutive inputs: weights, scales and biases.
 ExpertWeights quantised(const NodeContext& c, int at, int zero, const char* bits_attribute) {
     ExpertWeights w{c.optional(at), c.optional(at + 2)};
@@ -249,12 +253,16 @@ ExpertWeights quantised(const NodeContext& c, int at, int zero, const char* bits
         c.refuse(RefusalKind::Dynamic, "input ", at, " is ", c.type(at),
                  "; the size of its rows must be known");
     }
-    if (rank == 3) {
-        w.block = positive(c, "block_size");
-        int64_t depth = d[2].value() * 8 / w.bits;
-        c.ensure(c.dim(at + 1, 2) == Dim(depth / w.block) && depth % w.block == 0, "input ", at + 1,
-                 " is ", c.type(at + 1), ", expected a scale for each ", w.block, " of ", depth,
-                 " elements of a row (block_size)");
+    int64_t depth = d[2].value() * 8 / w.bits;
+    w.block = rank == 3 ? positive(c, "block_size") : 0;
+    bool rows_fit = d[1] == c.dim(at + 1, 1);
+    bool blocks_fit =
+        rank == 2 || (c.dim(at + 1, 2) == Dim(depth / w.block) && depth % w.block == 0);
+    if (!rows_fit || !blocks_fit) {
+        c.refuse(RefusalKind::Input, "inputs ", at, " and ", at + 1, " are ", c.type(at), " and ",
+                 c.type(at + 1), ", expected a scale for each of ", d[1], " rows",
+                 rank == 3 ? str(", and for each ", w.block, " of their ", depth, " elements") : "",
+                 ": ", layout_of_another);
     }
     return w;
 }
@@ -268,9 +276,7 @@ Values qmoe(NodeContext& c) {
                  "'; only 'int' is supported");
     }
     if (c.i("weights_prepacked", -1) == 1) {
-        c.refuse(RefusalKind::Attribute,
-                 "attribute 'weights_prepacked' is 1: the weights are in the layout of one "
-                 "execution provider's kernels; export them with weights_prepacked=0");
+        c.refuse(RefusalKind::Attribute, "attribute 'weights_prepacked' is 1: ", layout_of_another);
     }
     for (int i = 15; i < c.input_count(); ++i) {
         c.ensure(!c.has(i), "input ", i, " is given, which quant_type 'int' does not have");
