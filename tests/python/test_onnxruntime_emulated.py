@@ -270,3 +270,46 @@ def test_sessions_of_one_model_hold_its_weights_once(tmp_path):
         kept.clear()
         assert used() - before < weights / 10, used() - before
     """))
+
+
+def test_a_cache_may_be_updated_in_place(tmp_path):
+    """Past and present of GroupQueryAttention in one buffer, as onnxruntime-genai has them: the results of each
+    step are those of ONNX Runtime's own provider on buffers apart."""
+    run(tmp_path, """
+        floats, ints, rows, size = TensorProto.FLOAT, TensorProto.INT32, 2, 16
+        made = helper.make_graph(
+            [helper.make_node("GroupQueryAttention", ["q", "k", "v", "pk", "pv", "last", "total"], ["y", "nk", "nv"],
+                              domain="com.microsoft", num_heads=4, kv_num_heads=2)], "g",
+            [helper.make_tensor_value_info(*one) for one in (
+                ("q", floats, [rows, "s", 4 * size]), ("k", floats, [rows, "s", 2 * size]),
+                ("v", floats, [rows, "s", 2 * size]), ("pk", floats, [rows, 2, 24, size]),
+                ("pv", floats, [rows, 2, 24, size]), ("last", ints, [rows]), ("total", ints, []))],
+            [helper.make_tensor_value_info(*one) for one in (
+                ("y", floats, [rows, "s", 4 * size]), ("nk", floats, [rows, 2, 24, size]), ("nv", floats, [rows, 2, 24, size]))])
+        made = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)],
+                                 ir_version=9)
+        rng = np.random.default_rng(0)
+        caches = {name: np.zeros((rows, 2, 24, size), np.float32) for name in ("pk", "pv")}
+        shared = {name: value(array) for name, array in caches.items()}
+        decoder, length = session(made), 0
+        for steps in (5, 1, 1):
+            length += steps
+            fed = {"q": rng.normal(size=(rows, steps, 4 * size)).astype(np.float32),
+                   "k": rng.normal(size=(rows, steps, 2 * size)).astype(np.float32),
+                   "v": rng.normal(size=(rows, steps, 2 * size)).astype(np.float32),
+                   "last": np.full(rows, length - 1, np.int32), "total": np.array(length, np.int32)}
+            right = on_cpu(made, {**fed, **caches})
+            caches = dict(zip(("pk", "pv"), right[1:]))
+            binding, y = decoder.io_binding(), value(np.zeros_like(right[0]))
+            for name, array in fed.items():
+                binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(array) if name in ("last", "total")
+                                            else value(array))
+            for past, present in (("pk", "nk"), ("pv", "nv")):
+                binding.bind_ortvalue_input(past, shared[past])
+                binding.bind_ortvalue_output(present, shared[past])
+            binding.bind_ortvalue_output("y", y)
+            decoder.run_with_iobinding(binding)
+            np.testing.assert_allclose(y.numpy(), right[0], atol=2e-3)  # TF32
+            for name, array in caches.items():
+                np.testing.assert_array_equal(shared[name].numpy()[:, :, :length], array[:, :, :length])
+    """.replace("\n    ", "\n"))

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// scatter: the result starts as a copy of x (no copy where it shares x's memory), then rows are
-// combined. Sums and products of narrow floats stay in f32 until the end. With few indices each
-// block reads all of them and owns rows; with many there is a thread per update.
+// scatter: the result starts as a copy of x (no copy where it shares x's memory, by the plan or by
+// the caller's choice), then rows are combined. Sums and products of narrow floats stay in f32
+// until the end. With few indices each block reads all of them and owns rows; with many there is a
+// thread per update.
 #include "kernels/gather/scatter.h"
 
 #include "kernels/common/expr_text.h"
@@ -336,6 +337,27 @@ std::optional<std::string> refuse_scatter(const Group& group) {
     return group.nodes.size() == 1 ? std::nullopt : std::optional<std::string>("not a single node");
 }
 
+/// Launches that make y what x is, where they do not share memory.
+void start_as(Work& work, const Operand& x, const Operand& y) {
+    if (same_place(x, y)) {
+        return;
+    }
+    int64_t vector = 16 * 8 / bit_width(y.dtype); // elements
+    bool alike = x.dtype == y.dtype && x.view == y.view && plan::is_dense(y.view) &&
+                 y.view.count() % vector == 0 && y.view.offset % vector == 0;
+    if (!alike) {
+        work.copy(x, y);
+        return;
+    }
+    int64_t count = y.view.count() / vector;
+    Launch l;
+    l.args.pointer(x).pointer(y).i64(count);
+    l.program = {{"types", "math"}, "", "scatter_start", {}};
+    l.entry = "scatter_start";
+    l.grid = {std::min(div_up(count, 256), int64_t{work.arch.sms} * 8), 1, 1};
+    work.out.launches.push_back(std::move(l));
+}
+
 Emitted emit_scatter(const Problem& p, const Tactic&) {
     const Node& node = p.group.first();
     const std::string& fn = node.as<Scatter>().fn;
@@ -348,9 +370,7 @@ Emitted emit_scatter(const Problem& p, const Tactic&) {
     bool nothing = p.operand(node.inputs[1]).view.count() == 0;
     bool wide = (fn == "add" || fn == "mul") && is_float(out.dtype) && bit_width(out.dtype) < 32;
     if (nothing) {
-        if (!same_place(x, out)) {
-            work.copy(x, out);
-        }
+        start_as(work, x, out);
         return work.out;
     }
     Operand indices = work.apart(p.operand(node.inputs[1]), out);
@@ -368,8 +388,8 @@ Emitted emit_scatter(const Problem& p, const Tactic&) {
     }
     ManyForm form = many_form(fn, y.dtype, indices.view.count(), updates.view.count());
     bool reads_x = form == ManyForm::Last || form == ManyForm::Summed;
-    if (!reads_x && !same_place(from, y)) {
-        work.copy(from, y);
+    if (!reads_x) {
+        start_as(work, from, y);
     }
     if (form == ManyForm::None) {
         combine_rows(work, fn, y, updates, indices);
