@@ -231,19 +231,35 @@ std::optional<Operand> Planner::part_of_concat(const Node& concat, const Shape& 
     return follows(part.view, order) ? std::optional(part) : std::nullopt;
 }
 
+std::optional<size_t> Planner::unwritten_output(Value v) const {
+    auto unwritten = [this](Value x) -> std::optional<size_t> {
+        for (size_t i : output_of_[x.id]) {
+            if (written_[i] == 0) {
+                return i;
+            }
+        }
+        return std::nullopt;
+    };
+    std::optional<size_t> found = unwritten(v);
+    bool packed = is_packed(graph_.type(v).dtype);
+    for (uint32_t user : program_.users[v.id]) {
+        const Node& n = graph_.nodes()[user];
+        const NodeInfo& info = program_.nodes[user];
+        bool view = n.is(reshape_def) && info.kernel == nullptr && info.segment == plan_->segment;
+        found = !found && view && !packed ? unwritten(n.outputs[0]) : found;
+    }
+    return found;
+}
+
 std::optional<Operand> Planner::place_in_output(Value v, const Order& order) {
     View view = dense(shape_of(v), order);
-    if (!is_dense(view)) {
+    std::optional<size_t> i = is_dense(view) ? unwritten_output(v) : std::nullopt;
+    if (!i) {
         return std::nullopt;
     }
-    for (size_t i : output_of_[v.id]) {
-        if (written_[i] == 0) {
-            written_[i] = 1;
-            return Operand{graph_.type(v).dtype, static_cast<int>(graph_.inputs().size() + i),
-                           dense(view.shape)};
-        }
-    }
-    return std::nullopt;
+    written_[*i] = 1;
+    return Operand{graph_.type(v).dtype, static_cast<int>(graph_.inputs().size() + *i),
+                   dense(view.shape)};
 }
 
 std::optional<Operand> Planner::place_in_dead_input(const Node& n, const Order& order,

@@ -301,7 +301,7 @@ void Planner::plan_kernel(uint32_t index) {
             continue;
         }
         std::optional<Operand> placed;
-        if (i == 0 && kernel.in_place && output_of_[n.outputs[i].id].empty() &&
+        if (i == 0 && kernel.in_place && !unwritten_output(n.outputs[i]) &&
             !(kernel.strided_results && concat_use(n.outputs[i]).concat != nullptr)) {
             placed = place_in_dead_input(n, orders[i], in);
         }

@@ -58,6 +58,8 @@ private:
     std::optional<Operand> place_in_longer(const Node& n, const Order& order);
     std::optional<Operand> part_of_concat(const Node& concat, const Shape& starts,
                                           const Shape& shape, const Order& order);
+    /// A result of the graph that v is, or becomes by a reshape, and that has no place yet.
+    std::optional<size_t> unwritten_output(Value v) const;
     std::optional<Operand> place_in_output(Value v, const Order& order);
     struct ConcatUse {
         const Node* concat = nullptr;

@@ -200,6 +200,24 @@ TEST(Placement, ViewsTakeNoStepAndNoMemory) {
     EXPECT_EQ(s.arena_bytes, 0);
 }
 
+TEST(Placement, WhatAReshapeMakesAResultLiesThereAtOnce) {
+    Graph g;
+    Value cache = g.add_input("cache", parse_type("f32[2,4,8]"));
+    Value rows = g.add_input("rows", parse_type("i64[2]"));
+    Value now = g.add_input("now", parse_type("f32[2,8]"));
+    Value y = ops::scatter(g, ops::reshape(g, cache, {8, 8}), rows, now, "none");
+    Value whole = ops::reshape(g, y, {2, 4, 8});
+    g.add_output("next", whole);
+    g.add_output("again", whole);
+    g.add_output("sums", ops::reduce_sum(g, whole, {2}));
+    auto p = planned_for_cpu(g);
+    const plan::SegmentPlan& s = p->plan({});
+    ASSERT_EQ(s.steps.size(), 3U) << plan::plan_text(p->program(), p->segments());
+    EXPECT_EQ(s.steps[0].out[0].buffer, 3); // the first result, behind three inputs
+    EXPECT_EQ(s.arena_bytes, 0);
+    expect_sound(*p, g);
+}
+
 TEST(Placement, AMapOverwritesAnOperandThatNobodyElseReads) {
     auto last_map = [](bool read_again) {
         Graph g;

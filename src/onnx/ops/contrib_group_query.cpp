@@ -51,9 +51,13 @@ GroupQuery group_query(NodeContext& c) {
         q.h = {split_heads(g, c.in(0), q.heads), split_heads(g, c.in(1), q.groups),
                split_heads(g, c.in(2), q.groups)};
     } else {
-        Value all = split_heads(g, c.in(0), q.heads + 2 * q.groups);
-        q.h = {ops::slice(g, all, 1, 0, q.heads), ops::slice(g, all, 1, q.heads, q.groups),
-               ops::slice(g, all, 1, q.heads + q.groups, q.groups)};
+        // Columns first, so that a product writes each part where it belongs.
+        Dim size = floor_div(c.dim(0, 2), q.heads + 2 * q.groups);
+        auto part = [&](int64_t first, int64_t count) {
+            Value columns = ops::slice(g, c.in(0), 2, Dim(first) * size, Dim(count) * size);
+            return split_heads(g, columns, count);
+        };
+        q.h = {part(0, q.heads), part(q.heads, q.groups), part(q.heads + q.groups, q.groups)};
     }
     if (c.has(1)) {
         const Dim& keys = c.dim(1, 1);
