@@ -112,6 +112,25 @@ TEST(Scatter, ManyRowsAndLongOnes) {
     expect_family(longer, o);
 }
 
+// Rows of whole vectors, some named twice, for each width of elements and up to the most rows.
+TEST(Scatter, FewRowsInOneLaunch) {
+    for (const char* t : {"u8", "f16", "f32", "i64"}) {
+        for (int64_t m : {1, 7, 128}) {
+            SCOPED_TRACE(str(t, " ", m));
+            Graph g = scatter_of(str(t, "[50,48]"), str(t, "[", m, ",48]"), m, "none");
+            FamilyOptions o{.tolerance = 0,
+                            .inputs = {Tensor{}, indices_below(50, {m}, DType::I64)}};
+            EXPECT_EQ(expect_family(g, o).entries.back(), "scatter_placed");
+        }
+    }
+    FamilyOptions o{.tolerance = 0, .inputs = {Tensor{}, indices_below(50, {129}, DType::I64)}};
+    Graph more = scatter_of("f16[50,48]", "f16[129,48]", 129, "none");
+    EXPECT_EQ(expect_family(more, o).entries.back(), "scatter");
+    Graph odd = scatter_of("f16[50,44]", "f16[9,44]", 9, "none");
+    o.inputs = {Tensor{}, indices_below(50, {9}, DType::I64)};
+    EXPECT_EQ(expect_family(odd, o).entries.back(), "scatter");
+}
+
 TEST(Scatter, ManyIndices) {
     for (auto [fn, t] : {std::pair{"none", "f16"},
                          {"none", "u8"},

@@ -358,6 +358,42 @@ void start_as(Work& work, const Operand& x, const Operand& y) {
     work.out.launches.push_back(std::move(l));
 }
 
+/// Whether rows [1..] of `o` are dense vectors of `vector` elements.
+bool has_vector_rows(const Operand& o, int64_t vector) {
+    View row = o.view;
+    row.shape.erase(row.shape.begin());
+    row.strides.erase(row.strides.begin());
+    row.offset = 0;
+    return plan::is_dense(row) && row.count() % vector == 0 && o.view.offset % vector == 0 &&
+           o.view.strides[0] % vector == 0;
+}
+
+/// Few rows of a dense result in one launch; false where its kernel does not take them.
+bool place_rows(Work& work, const Operand& x, const Operand& y, const Operand& updates,
+                const Operand& indices) {
+    constexpr int64_t most_rows = 128; // of scatter_placed.cuh
+    int64_t m = indices.view.count();
+    int64_t vector = 16 * 8 / bit_width(y.dtype); // elements
+    int64_t vectors = y.view.count() / std::max<int64_t>(y.view.shape[0], 1) / vector;
+    bool alike = x.view == y.view && x.dtype == y.dtype && updates.dtype == y.dtype &&
+                 plan::is_dense(y.view) && y.view.count() / vector < int64_t{1} << 31;
+    if (!alike || m > most_rows || vectors == 0 || !has_vector_rows(y, vector) ||
+        !has_vector_rows(updates, vector)) {
+        return false;
+    }
+    int64_t rows = y.view.shape[0];
+    Launch l;
+    l.args.pointer(x).pointer(y).pointer(updates).pointer(indices).error_word();
+    l.args.i32(m).value(static_cast<uint32_t>(rows)).value(static_cast<uint32_t>(vectors));
+    l.args.i64(updates.view.strides[0] / vector).i64(indices.view.strides[0]);
+    std::string index = str("typedef ", c_type(indices.dtype), " Index;\n");
+    l.program = {{"types", "math"}, index, "scatter_placed", {}};
+    l.entry = "scatter_placed";
+    l.grid = {std::min(div_up(rows * vectors, 256), int64_t{work.arch.sms} * 8), 1, 1};
+    work.out.launches.push_back(std::move(l));
+    return true;
+}
+
 Emitted emit_scatter(const Problem& p, const Tactic&) {
     const Node& node = p.group.first();
     const std::string& fn = node.as<Scatter>().fn;
@@ -387,6 +423,9 @@ Emitted emit_scatter(const Problem& p, const Tactic&) {
         }
     }
     ManyForm form = many_form(fn, y.dtype, indices.view.count(), updates.view.count());
+    if (fn == "none" && form == ManyForm::None && place_rows(work, from, y, updates, indices)) {
+        return work.out;
+    }
     bool reads_x = form == ManyForm::Last || form == ManyForm::Summed;
     if (!reads_x) {
         start_as(work, from, y);
