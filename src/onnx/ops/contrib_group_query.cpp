@@ -127,6 +127,15 @@ struct Cache {
     Value used;           // bool, like position: false for rows that hold no key; may be invalid
 };
 
+// Input i as [B,G,C,D], with the sizes of `now` [B,G,S,D]: models may leave a cache's own ones
+// open.
+Value past_of(NodeContext& c, int i, Value now) {
+    c.ensure(c.rank(i) == 4, "input ", i, " is ", c.type(i), ", expected rank 4");
+    Dims d = ops::dims(c.g, now);
+    d[2] = c.dim(i, 2);
+    return ops::reshape(c.g, c.in(i), d);
+}
+
 // The cache with `now` [B,G,S,D] written after each sequence's past: [B,G,T,D].
 Value written(NodeContext& c, const GroupQuery& q, int past, Value now, const Dim& keys) {
     ingot::Graph& g = c.g;
@@ -136,7 +145,7 @@ Value written(NodeContext& c, const GroupQuery& q, int past, Value now, const Di
     Dims none(4, Dim(0));
     Dims more = none;
     more[2] = keys - c.dim(past, 2);
-    return written_at(g, ops::pad(g, c.in(past), none, more), now, q.past);
+    return written_at(g, ops::pad(g, past_of(c, past, now), none, more), now, q.past);
 }
 
 Cache whole_cache(NodeContext& c, const GroupQuery& q) {
@@ -203,7 +212,8 @@ Cache window_cache(NodeContext& c, const GroupQuery& q, int64_t window) {
     // Rows that hold no key may be NaN, which a weight of 0 does not hide.
     auto all = [&](int i, Value now) {
         Value zero = ops::scalar(g, c.dtype(i), 0);
-        Value held = ops::select(g, ops::unsqueeze(g, in_use, {1, 3}), c.in(i), zero);
+        Value cache = past_of(c, i, now);
+        Value held = ops::select(g, ops::unsqueeze(g, in_use, {1, 3}), cache, zero);
         return ops::concat(g, std::array{held, now}, 2);
     };
     out.k = all(3, q.h.k);
