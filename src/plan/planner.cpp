@@ -141,7 +141,10 @@ void Planner::plan_node(uint32_t index) {
             plan_->placed[n.outputs[0].id].known = n.as<Constant>().value;
             plan_->placed[n.outputs[0].id].immutable = true;
         } else if (info.binds || !plan_known(n)) {
-            if (info.kernel == nullptr) {
+            if (pads_nothing(n)) {
+                set_placed(n.outputs[0], operand_of(n.inputs[0]));
+                plan_->placed[n.outputs[0].id].immutable = plan_->placed[n.inputs[0].id].immutable;
+            } else if (info.kernel == nullptr) {
                 plan_view(n);
             } else if (n.is(concat_def) && !is_packed(graph_.type(n.outputs[0]).dtype)) {
                 plan_concat(n);
@@ -153,6 +156,16 @@ void Planner::plan_node(uint32_t index) {
     for (Value v : n.inputs) {
         consume(v);
     }
+}
+
+bool Planner::pads_nothing(const Node& n) const {
+    if (!n.is(pad_def)) {
+        return false;
+    }
+    const auto& a = n.as<Pad>();
+    auto none = [this](const Dim& d) { return d.eval(plan_->symbols) == 0; };
+    return std::all_of(a.low.begin(), a.low.end(), none) &&
+           std::all_of(a.high.begin(), a.high.end(), none);
 }
 
 bool Planner::plan_known(const Node& n) {

@@ -19,6 +19,8 @@ private:
     void plan_view(const Node& n);
     Order order_to_view(const Node& n, const View& view) const;
     bool plan_known(const Node& n);
+    /// Whether its result is its operand: a pad whose sizes turn out to be 0.
+    bool pads_nothing(const Node& n) const;
     void plan_concat(const Node& n);
     void plan_kernel(uint32_t index);
     /// The layouts that a kernel asks for: orders of operands, as in LayoutArgs, and of results.
