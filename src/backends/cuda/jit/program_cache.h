@@ -109,6 +109,13 @@ public:
     std::vector<KernelUse> programs() const;
 
 private:
+    /// Texts begin with the same device files, so that their order tells little apart.
+    struct ByLength {
+        bool operator()(const std::string& a, const std::string& b) const {
+            return a.size() != b.size() ? a.size() < b.size() : a < b;
+        }
+    };
+
     void work();
     void work_later();
     void compile(PendingKernel& k);
@@ -125,8 +132,8 @@ private:
     std::shared_ptr<plan::RuntimeCache> disk_;
     mutable std::mutex mutex_;
     std::condition_variable wake_;
-    std::map<std::string, std::shared_ptr<PendingKernel>> kernels_; // by text, entry included
-    std::deque<std::shared_ptr<PendingKernel>> queue_;              // longest text first
+    std::map<std::string, std::shared_ptr<PendingKernel>, ByLength> kernels_; // by entry and text
+    std::deque<std::shared_ptr<PendingKernel>> queue_;                        // longest text first
     std::condition_variable wake_later_;
     std::deque<std::shared_ptr<PendingKernel>> later_;
     std::vector<std::thread> threads_;

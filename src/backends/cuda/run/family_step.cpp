@@ -155,8 +155,10 @@ plan::ChoiceReport choice_report(const std::vector<Tactic>& tactics, const Tacti
 /// Selects the step's launches by the options, else by timings, else by the cost model; tactics
 /// with similar cost are decided when the plan is complete.
 void choose(FamilyStep& step, const Family& family, const Problem& problem,
-            const std::vector<Tactic>& tactics, CudaDevice& device, const std::string& layer) {
+            const std::shared_ptr<KnownProblem>& known, CudaDevice& device,
+            const std::string& layer) {
     const CudaState& state = device.state();
+    const std::vector<Tactic>& tactics = known->tactics;
     auto name = [&family](const Tactic& t, bool timed = false) {
         return implementation_text(family.name, t.name, timed);
     };
@@ -180,13 +182,13 @@ void choose(FamilyStep& step, const Family& family, const Problem& problem,
         step.set_choice(choice_report(tactics, tactics[tactic],
                                       tactic == 0 ? ChoiceReason::Model : ChoiceReason::Profile));
     } else if (it == tactics.end() && state.tuner == nullptr) {
-        auto use = [&step, name, tactics](const Tactic& t, const Emitted& e) {
-            bool first = t.name == tactics[0].name && t.variant == 0;
+        auto use = [&step, name, known](const Tactic& t, const Emitted& e) {
+            bool first = t.name == known->tactics[0].name && t.variant == 0;
             step.set(e, name(t));
-            step.set_choice(
-                choice_report(tactics, t, first ? ChoiceReason::Model : ChoiceReason::Shared));
+            step.set_choice(choice_report(known->tactics, t,
+                                          first ? ChoiceReason::Model : ChoiceReason::Shared));
         };
-        step.reserve_scratch(device.reuse().add(family, problem, tactics, use));
+        step.reserve_scratch(device.reuse().add(family, problem, known, use));
     } else {
         step.set(family.emit(problem, tactics[tactic]), name(tactics[tactic], timed));
         step.set_choice(choice_report(tactics, tactics[tactic],
@@ -260,12 +262,16 @@ std::unique_ptr<Step> make_family_step(const StepArgs& args) {
                     device.state().options.tf32 && !multiplies_by_dft_basis(args),
                     args.options.batch_invariant};
     problem.backwards = device.tile_order().add(problem);
-    std::vector<Tactic> tactics = family.tactics(problem);
-    CHECK(!tactics.empty(), "family ", family.name, " has no tactic for a node it accepted");
     std::string what = layer_text(args.node.name, family.name);
-    keep_to_workspace(tactics, family, problem, args.options, what);
+    std::shared_ptr<KnownProblem> known = device.reuse().known(family, problem, [&] {
+        std::vector<Tactic> made = family.tactics(problem);
+        CHECK(!made.empty(), "family ", family.name, " has no tactic for a node it accepted");
+        keep_to_workspace(made, family, problem, args.options, what);
+        return made;
+    });
+    const std::vector<Tactic>& tactics = known->tactics;
     auto step = std::make_unique<FamilyStep>(device, what);
-    choose(*step, family, problem, tactics, device, args.node.name);
+    choose(*step, family, problem, known, device, args.node.name);
     if (tactics.size() > 1) {
         // Keeps copies of operands and symbols; the program keeps the graph.
         step->set_fallback([kept = KeptProblem(problem), &family, generic = tactics.back()] {

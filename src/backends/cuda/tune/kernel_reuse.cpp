@@ -45,20 +45,9 @@ std::string hash_of(const kernels::Launch& l) {
     return to_text(s.xxh3());
 }
 
-} // namespace
-
-std::vector<size_t> KernelReuse::texts_of(const Emitted& e) {
-    std::vector<size_t> texts;
-    for (const kernels::Launch& l : e.launches) {
-        texts.push_back(numbers_.emplace(hash_of(l), numbers_.size()).first->second);
-    }
-    open_.resize(numbers_.size(), false);
-    return texts;
-}
-
-KernelReuse::Choices KernelReuse::choices_of(const Family& family, const Problem& problem,
-                                             const std::vector<Tactic>& tactics, Emitted& best) {
-    Choices out;
+/// Looks at the tactics that are nearly as good as the best, and at their variants.
+void find_candidates(KnownProblem& known, const Family& family, const Problem& problem) {
+    const std::vector<Tactic>& tactics = known.tactics;
     double most = tactics[0].cost_us * (1 + slack) + slack_us;
     for (size_t i = 0; i < tactics.size() && (i == 0 || tactics[i].cost_us <= most); ++i) {
         for (int v = 0; v < family.variants; ++v) {
@@ -66,43 +55,102 @@ KernelReuse::Choices KernelReuse::choices_of(const Family& family, const Problem
             t.variant = v;
             Emitted e = family.emit(problem, t);
             double variant = v == 0 ? 0 : variant_us + variant_part * t.cost_us;
-            Candidate c{t.cost_us - tactics[0].cost_us + variant, i, v, texts_of(e)};
-            bool seen = std::any_of(out.candidates.begin(), out.candidates.end(),
-                                    [&c](const Candidate& o) { return o.texts == c.texts; });
-            if (i == 0 && v == 0) {
-                best = std::move(e);
-                out.candidates.push_back(std::move(c));
-            } else if (!seen && e.scratch <= best.scratch) {
-                out.candidates.push_back(std::move(c));
+            KnownProblem::Candidate c{t.cost_us - tactics[0].cost_us + variant, i, v, {}};
+            for (const kernels::Launch& l : e.launches) {
+                c.texts.push_back(hash_of(l));
+            }
+            known.texts.insert(known.texts.end(), c.texts.begin(), c.texts.end());
+            bool best = i == 0 && v == 0;
+            known.scratch = best ? e.scratch : known.scratch;
+            bool seen =
+                std::any_of(known.candidates.begin(), known.candidates.end(),
+                            [&c](const KnownProblem::Candidate& o) { return o.texts == c.texts; });
+            if (best || (!seen && e.scratch <= known.scratch)) {
+                known.candidates.push_back(std::move(c));
             }
         }
+    }
+}
+
+} // namespace
+
+void KernelReuse::begin_plan() {
+    numbers_.clear();
+    open_.clear();
+    in_plan_.clear();
+    choices_.clear();
+    steps_.clear();
+    total_us_ = 0;
+}
+
+std::shared_ptr<KnownProblem> KernelReuse::known(const Family& family, const Problem& problem,
+                                                 const std::function<std::vector<Tactic>()>& make) {
+    constexpr size_t most_problems = 10'000;
+    std::string text = problem_text(family, problem);
+    for (const auto& [name, size] : problem.symbols) { // attributes may be in terms of them
+        if (text.find(name) != std::string::npos) {
+            append(text, str(' ', name, '=', size));
+        }
+    }
+    if (auto it = problems_.find(text); it != problems_.end()) {
+        return it->second;
+    }
+    if (problems_.size() >= most_problems) {
+        problems_.clear();
+    }
+    auto fresh = std::make_shared<KnownProblem>();
+    fresh->tactics = make();
+    problems_.emplace(std::move(text), fresh);
+    return fresh;
+}
+
+size_t KernelReuse::number_of(const std::string& text) {
+    return numbers_.emplace(text, numbers_.size()).first->second;
+}
+
+KernelReuse::Choices KernelReuse::numbered(const KnownProblem& known) {
+    for (const std::string& text : known.texts) {
+        number_of(text);
+    }
+    open_.resize(numbers_.size(), false);
+    Choices out;
+    for (const KnownProblem::Candidate& k : known.candidates) {
+        Candidate c{k.cost_us, k.tactic, k.variant, {}};
+        for (const std::string& text : k.texts) {
+            c.texts.push_back(number_of(text));
+        }
+        out.candidates.push_back(std::move(c));
     }
     return out;
 }
 
 int64_t KernelReuse::add(const Family& family, const Problem& problem,
-                         const std::vector<Tactic>& tactics, Use use) {
+                         std::shared_ptr<KnownProblem> known, Use use) {
+    const std::vector<Tactic>& tactics = known->tactics;
     total_us_ += tactics[0].cost_us;
-    if (tactics.size() == 1 && family.variants == 1) {
+    auto use_best = [&] {
         Emitted e = family.emit(problem, tactics[0]);
         use(tactics[0], e);
         return e.scratch;
+    };
+    if (tactics.size() == 1 && family.variants == 1) {
+        return use_best();
     }
-    Emitted best;
-    auto [it, fresh] = known_.emplace(problem_text(family, problem), choices_.size());
+    if (known->candidates.empty()) {
+        find_candidates(*known, family, problem);
+    }
+    auto [it, fresh] = in_plan_.emplace(known.get(), choices_.size());
     if (fresh) {
-        choices_.push_back(choices_of(family, problem, tactics, best));
-    } else {
-        best = family.emit(problem, tactics[0]);
+        choices_.push_back(numbered(*known));
     }
     Choices& c = choices_[it->second];
     c.steps += 1;
     if (c.candidates.size() == 1) {
-        use(tactics[0], best);
-        return best.scratch;
+        return use_best();
     }
-    steps_.push_back({it->second, &family, KeptProblem(problem), tactics, std::move(use)});
-    return best.scratch;
+    int64_t scratch = known->scratch;
+    steps_.push_back({it->second, &family, KeptProblem(problem), std::move(known), std::move(use)});
+    return scratch;
 }
 
 /// The cheapest candidate whose texts are all open; `without` counts as closed.
@@ -205,7 +253,7 @@ void KernelReuse::finish() {
     choose();
     for (const Step& s : steps_) {
         const Candidate& c = choices_[s.choices].candidates[choices_[s.choices].chosen];
-        Tactic t = s.tactics[c.tactic];
+        Tactic t = s.known->tactics[c.tactic];
         t.variant = c.variant;
         s.use(t, s.family->emit(s.problem.problem(), t));
     }

@@ -8,7 +8,9 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace ingot::cuda {
@@ -34,17 +36,34 @@ struct KeptProblem {
     bool backwards;
 };
 
+/// A problem of any plan: a decoder's next token is a new shape, in which few problems are new.
+struct KnownProblem {
+    struct Candidate {
+        double cost_us = 0; // above the best
+        size_t tactic = 0;
+        int variant = 0;
+        std::vector<std::string> texts; // hashes
+    };
+    std::vector<kernels::Tactic> tactics; // best first
+    std::vector<Candidate> candidates;    // empty until a plan asks for them
+    std::vector<std::string> texts;       // of all that were looked at, in their order
+    int64_t scratch = 0;                  // of the best
+};
+
 class KernelReuse {
 public:
     using Use = std::function<void(const kernels::Tactic&, const kernels::Emitted&)>;
 
     /// Starts another plan.
-    void begin_plan() { *this = {}; }
-    /// Adds the next step of the plan, with its tactics, best first. Calls `use` with the choice:
-    /// at once for a single tactic, else in finish(). Returns the largest scratch memory of the
-    /// candidates.
+    void begin_plan();
+    /// The problem, with the tactics from `make` the first time.
+    std::shared_ptr<KnownProblem> known(const kernels::Family& family,
+                                        const kernels::Problem& problem,
+                                        const std::function<std::vector<kernels::Tactic>()>& make);
+    /// Adds the next step of the plan. Calls `use` with the choice: at once for a single tactic,
+    /// else in finish(). Returns the largest scratch memory of the candidates.
     int64_t add(const kernels::Family& family, const kernels::Problem& problem,
-                const std::vector<kernels::Tactic>& tactics, Use use);
+                std::shared_ptr<KnownProblem> known, Use use);
     /// Decides, once all steps are added.
     void finish();
 
@@ -64,22 +83,22 @@ private:
         size_t choices;
         const kernels::Family* family;
         KeptProblem problem;
-        std::vector<kernels::Tactic> tactics;
+        std::shared_ptr<const KnownProblem> known;
         Use use;
     };
 
-    std::vector<size_t> texts_of(const kernels::Emitted& e);
-    Choices choices_of(const kernels::Family& family, const kernels::Problem& problem,
-                       const std::vector<kernels::Tactic>& tactics, kernels::Emitted& best);
+    size_t number_of(const std::string& text);
+    Choices numbered(const KnownProblem& known);
     const Candidate* cheapest(const Choices& c, size_t without) const;
     double worth_of_a_text() const;
     void open_texts();
     void close_texts();
     void choose();
 
-    std::map<std::string, size_t> numbers_; // of texts, by hash
-    std::vector<bool> open_;                // by number: used in the plan
-    std::map<std::string, size_t> known_;   // by problem
+    std::unordered_map<std::string, std::shared_ptr<KnownProblem>> problems_; // of all plans
+    std::map<std::string, size_t> numbers_;                                   // of texts, by hash
+    std::vector<bool> open_;                        // by number: used in the plan
+    std::map<const KnownProblem*, size_t> in_plan_; // the place in choices_
     std::vector<Choices> choices_;
     std::vector<Step> steps_;
     double total_us_ = 0;
