@@ -231,6 +231,22 @@ std::optional<Operand> Planner::part_of_concat(const Node& concat, const Shape& 
     return follows(part.view, order) ? std::optional(part) : std::nullopt;
 }
 
+bool Planner::pads_nothing(const Node& n) const {
+    if (!n.is(pad_def)) {
+        return false;
+    }
+    const auto& a = n.as<Pad>();
+    auto none = [this](const Dim& d) { return d.eval(plan_->symbols) == 0; };
+    return std::all_of(a.low.begin(), a.low.end(), none) &&
+           std::all_of(a.high.begin(), a.high.end(), none);
+}
+
+/// The order in which to copy `view` so that n is a view of the copy.
+Order Planner::order_to_view(const Node& n, const View& view) const {
+    bool reshapes = n.is(reshape_def) && output_of_[n.outputs[0].id].empty();
+    return reshapes ? order_to_reshape(view, shape_of(n.outputs[0])) : row_major(view.rank());
+}
+
 std::optional<size_t> Planner::unwritten_output(Value v) const {
     auto unwritten = [this](Value x) -> std::optional<size_t> {
         for (size_t i : output_of_[x.id]) {

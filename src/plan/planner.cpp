@@ -158,16 +158,6 @@ void Planner::plan_node(uint32_t index) {
     }
 }
 
-bool Planner::pads_nothing(const Node& n) const {
-    if (!n.is(pad_def)) {
-        return false;
-    }
-    const auto& a = n.as<Pad>();
-    auto none = [this](const Dim& d) { return d.eval(plan_->symbols) == 0; };
-    return std::all_of(a.low.begin(), a.low.end(), none) &&
-           std::all_of(a.high.begin(), a.high.end(), none);
-}
-
 bool Planner::plan_known(const Node& n) {
     if (n.outputs.size() == 1) {
         Tensor t = known_host(graph_, n.outputs[0], plan_->symbols);
@@ -199,12 +189,6 @@ bool Planner::plan_known(const Node& n) {
         plan_->placed[n.outputs[i].id].known = std::move(out[i]);
     }
     return true;
-}
-
-/// The order in which to copy `view` so that n is a view of the copy.
-Order Planner::order_to_view(const Node& n, const View& view) const {
-    bool reshapes = n.is(reshape_def) && output_of_[n.outputs[0].id].empty();
-    return reshapes ? order_to_reshape(view, shape_of(n.outputs[0])) : row_major(view.rank());
 }
 
 void Planner::plan_view(const Node& n) {

@@ -17,10 +17,7 @@ private:
     // planner.cpp: the walk
     void plan_node(uint32_t index);
     void plan_view(const Node& n);
-    Order order_to_view(const Node& n, const View& view) const;
     bool plan_known(const Node& n);
-    /// Whether its result is its operand: a pad whose sizes turn out to be 0.
-    bool pads_nothing(const Node& n) const;
     void plan_concat(const Node& n);
     void plan_kernel(uint32_t index);
     /// The layouts that a kernel asks for: orders of operands, as in LayoutArgs, and of results.
@@ -47,6 +44,9 @@ private:
     // placement.cpp: where values go
     Shape shape_of(Value v) const;
     const Operand& operand_of(Value v);
+    /// Whether its result is its operand: a pad whose sizes turn out to be 0.
+    bool pads_nothing(const Node& n) const;
+    Order order_to_view(const Node& n, const View& view) const;
     /// Whether a placed value's bytes are a graph constant's, in any order.
     bool is_constant(Value v) const;
     Operand in_order(Value v, const Order& order);

@@ -218,6 +218,20 @@ TEST(Placement, WhatAReshapeMakesAResultLiesThereAtOnce) {
     expect_sound(*p, g);
 }
 
+TEST(Placement, APadOfNothingTakesNoStep) {
+    Graph g;
+    Value x = g.add_input("x", {DType::F32, {Dim::symbol("n"), 4}});
+    Dim more = max(Dim::symbol("n"), Dim(8)) - Dim::symbol("n");
+    Value y = ops::pad(g, x, {0, 0}, {more, 0});
+    g.add_output("y", ops::unary(g, ExprOp::Exp, y));
+    for (int64_t n : {3, 8, 9}) {
+        auto p = planned_for_cpu(g);
+        const plan::SegmentPlan& s = p->plan({{"n", n}});
+        EXPECT_EQ(s.steps.size(), n < 8 ? 2U : 1U) << plan::plan_text(p->program(), p->segments());
+        expect_sound(*p, g);
+    }
+}
+
 TEST(Placement, AMapOverwritesAnOperandThatNobodyElseReads) {
     auto last_map = [](bool read_again) {
         Graph g;
