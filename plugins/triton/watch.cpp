@@ -43,9 +43,8 @@ void Watch::lose_locked(const std::string& cause, int exit_code) noexcept {
         }
         cause_ = cause;
         lost_.store(true, std::memory_order_release);
-        ending_ = std::thread([delay = exit_delay_.load(), exit_code] {
-            end_process(delay, exit_code);
-        });
+        ending_ =
+            std::thread([delay = exit_delay_.load(), exit_code] { end_process(delay, exit_code); });
         log(TRITONSERVER_LOG_ERROR, str(cause, "; this process ends with exit code ", exit_code,
                                         ", so that a supervisor starts another"));
     } catch (...) { // no memory, or no thread
