@@ -85,7 +85,7 @@ void KernelReuse::begin_plan() {
 
 std::shared_ptr<KnownProblem> KernelReuse::known(const Family& family, const Problem& problem,
                                                  const std::function<std::vector<Tactic>()>& make) {
-    constexpr size_t most_problems = 10'000;
+    constexpr size_t most_problems = 1000; // of about 20 KB each
     std::string text = problem_text(family, problem);
     for (const auto& [name, size] : problem.symbols) { // attributes may be in terms of them
         if (text.find(name) != std::string::npos) {
