@@ -139,7 +139,7 @@ int64_t KernelReuse::add(const Family& family, const Problem& problem,
     if (known->candidates.empty()) {
         find_candidates(*known, family, problem);
     }
-    auto [it, fresh] = in_plan_.emplace(known.get(), choices_.size());
+    auto [it, fresh] = in_plan_.emplace(known, choices_.size());
     if (fresh) {
         choices_.push_back(numbered(*known));
     }

@@ -97,8 +97,8 @@ private:
 
     std::unordered_map<std::string, std::shared_ptr<KnownProblem>> problems_; // of all plans
     std::map<std::string, size_t> numbers_;                                   // of texts, by hash
-    std::vector<bool> open_;                        // by number: used in the plan
-    std::map<const KnownProblem*, size_t> in_plan_; // the place in choices_
+    std::vector<bool> open_;                                        // by number: used in the plan
+    std::map<std::shared_ptr<const KnownProblem>, size_t> in_plan_; // the place in choices_
     std::vector<Choices> choices_;
     std::vector<Step> steps_;
     double total_us_ = 0;
