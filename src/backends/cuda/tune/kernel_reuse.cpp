@@ -11,6 +11,7 @@ namespace ingot::cuda {
 
 using kernels::Emitted;
 using kernels::Family;
+using kernels::Operand;
 using kernels::Problem;
 using kernels::Tactic;
 
@@ -43,6 +44,25 @@ std::string hash_of(const kernels::Launch& l) {
     add(generated_text(l.program));
     add(l.program.family);
     return to_text(s.xxh3());
+}
+
+/// Which operands and results lie where an earlier one does: tactics may depend on it.
+std::string sharing_text(const Problem& p) {
+    std::vector<const Operand*> all;
+    for (std::span<const Operand> part : {p.in, p.out}) {
+        for (const Operand& o : part) {
+            all.push_back(&o);
+        }
+    }
+    std::string text;
+    for (size_t i = 0; i < all.size(); ++i) {
+        auto same = [o = all[i]](const Operand* other) {
+            return other->buffer == o->buffer && other->view.offset == o->view.offset;
+        };
+        auto at = static_cast<size_t>(std::find_if(all.begin(), all.end(), same) - all.begin());
+        text += at < i ? str(' ', i, '=', at) : "";
+    }
+    return text;
 }
 
 /// Looks at the tactics that are nearly as good as the best, and at their variants.
@@ -86,7 +106,7 @@ void KernelReuse::begin_plan() {
 std::shared_ptr<KnownProblem> KernelReuse::known(const Family& family, const Problem& problem,
                                                  const std::function<std::vector<Tactic>()>& make) {
     constexpr size_t most_problems = 1000; // of about 20 KB each
-    std::string text = problem_text(family, problem);
+    std::string text = problem_text(family, problem) + sharing_text(problem);
     for (const auto& [name, size] : problem.symbols) { // attributes may be in terms of them
         if (text.find(name) != std::string::npos) {
             append(text, str(' ', name, '=', size));
