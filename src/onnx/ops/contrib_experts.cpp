@@ -2,6 +2,7 @@
 // Mixtures of experts of com.microsoft: MoE, QMoE, whose matrices are of 2, 4 or 8 bits, and the
 // router MoEGroupRouter. Inputs are rows of tokens; a router's logits choose k experts for each.
 #include "onnx/ops/support/experts.h"
+#include "onnx/ops/support/gates.h"
 #include "onnx/ops/support/spatial.h"
 
 #include <limits>
@@ -145,7 +146,7 @@ Value plain_activation(ingot::Graph& g, const std::string& name, Value x) {
         return ops::gelu(g, x, true);
     }
     if (name == "silu") {
-        return ops::mul(g, x, ops::unary(g, ExprOp::Sigmoid, x));
+        return silu(g, x);
     }
     Value y = ops::maximum(g, x, 0.0);
     return name == "relu2" ? ops::mul(g, y, y) : y;
@@ -158,8 +159,7 @@ Value swiglu(ingot::Graph& g, const Form& f, Value gate, Value up) {
         gate = f.limits_activated ? gate : ops::minimum(g, gate, f.limit);
         up = ops::maximum(g, ops::minimum(g, up, f.limit), -f.limit);
     }
-    Value scaled = f.alpha == 1 ? gate : ops::mul(g, gate, f.alpha);
-    Value activated = ops::mul(g, gate, ops::unary(g, ExprOp::Sigmoid, scaled));
+    Value activated = silu(g, gate, f.alpha);
     activated = limited && f.limits_activated ? ops::minimum(g, activated, f.limit) : activated;
     return ops::mul(g, activated, f.beta == 0 ? up : ops::add(g, up, f.beta));
 }

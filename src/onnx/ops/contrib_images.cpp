@@ -2,6 +2,7 @@
 // Operators of com.microsoft on images: the norms of Stable Diffusion, pooling of bytes with
 // channels last and under a mask, and CropAndResize.
 #include "base/error.h"
+#include "onnx/ops/support/gates.h"
 #include "onnx/ops/support/inputs.h"
 #include "onnx/ops/support/pooling.h"
 #include "ops/support/sampling.h"
@@ -29,7 +30,7 @@ Value normalised(NodeContext& c, Value x) {
     bool last = is_channels_last(c);
     ops::GroupNorm a{positive(c, "groups"), c.f("epsilon", 1e-5F)};
     Value y = ops::group_norm(g, a, last ? channels_first(g, x) : x, c.in(1), c.in(2));
-    y = activation == 1 ? ops::mul(g, y, ops::unary(g, ExprOp::Sigmoid, y)) : y;
+    y = activation == 1 ? silu(g, y) : y;
     return last ? channels_last(g, y) : y;
 }
 

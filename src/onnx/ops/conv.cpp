@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions in floating point: Conv, ConvTranspose, DeformConv, CausalConvWithState, and Col2Im.
 #include "base/error.h"
+#include "onnx/ops/support/gates.h"
 #include "onnx/ops/support/inputs.h"
 #include "onnx/ops/support/spatial.h"
 #include "ops/support/sampling.h"
@@ -237,7 +238,7 @@ Values causal_conv(NodeContext& c) {
     Value y = with_bias(c, ops::conv(g, a, all, c.in(1)), 2, 1);
     std::string activation = c.s("activation", "none");
     if (activation == "silu" || activation == "swish") {
-        y = ops::mul(g, y, ops::unary(g, ExprOp::Sigmoid, y));
+        y = silu(g, y);
     } else {
         c.ensure(activation == "none", "attribute 'activation' is '", activation,
                  "', expected 'silu', 'swish' or 'none'");
