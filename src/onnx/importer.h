@@ -123,6 +123,7 @@ struct ImporterRow {
     ImportFunction import = nullptr;
     ShapeUse shapes;
     int until = newest_opset; // highest
+    bool refuses = false;     // every node
 };
 using ImporterTable = std::span<const ImporterRow>;
 

@@ -15,13 +15,16 @@ namespace {
 
 struct Operator {
     std::set<int> since;
+    bool refused = true; // by all its rows
 };
 
 std::string operators() {
     std::map<std::pair<std::string, std::string>, Operator> all;
     for (const onnx::ImporterTable* table : onnx::all_importers()) {
         for (const onnx::ImporterRow& row : *table) {
-            all[{std::string(row.domain), std::string(row.type)}].since.insert(row.since);
+            Operator& op = all[{std::string(row.domain), std::string(row.type)}];
+            op.since.insert(row.since);
+            op.refused = op.refused && row.refuses;
         }
     }
     std::string out;
@@ -36,7 +39,7 @@ std::string operators() {
         for (int v : op.since) {
             append(versions, str(versions.empty() ? "" : ", ", v));
         }
-        append(out, str("| ", key.second, " | ", versions, " |\n"));
+        append(out, str("| ", key.second, " | ", op.refused ? "refused" : versions, " |\n"));
     }
     return out;
 }
@@ -89,8 +92,8 @@ std::string operators_page(const std::string& status_file) {
     return str(
         "# Operators\n\nGenerated from the importers and `tests/onnx/status.txt`. An operator "
         "imports at every opset from 7 on; the second column lists the opsets at which its form "
-        "changes for Ingot. Refusals name the reason; `ingot check model.onnx` lists them for a "
-        "model.\n",
+        "changes for Ingot, or says that the operator is always refused. Refusals name the reason; "
+        "`ingot check model.onnx` lists them for a model.\n",
         operators(), cases(status_file));
 }
 
