@@ -27,9 +27,8 @@ DEVICE float reflected_position(float x, float size) {
     const float range = fmaxf(ALIGN ? size - 1.0f : size, 1.0f);
     const float distance = fabsf(x - low);
     const float turns = floorf(distance / range);
-    float whole = turns * range;
-    opaque(whole); // rounded, as by the op's expansion: far away that decides the result
-    const float rest = distance - whole;
+    // Rounded, as by the op's expansion: far away that decides the result.
+    const float rest = distance - __fmul_rn(turns, range);
     const bool odd = turns - 2.0f * floorf(turns * 0.5f) > 0.5f;
     return (odd ? range - rest : rest) + low;
 }
@@ -37,9 +36,7 @@ DEVICE float reflected_position(float x, float size) {
 template <int MODE, int PADDING, bool ALIGN>
 DEVICE float sample_position(float coordinate, float size) {
     float x = coordinate + 1.0f;
-    float scaled = x * size;
-    opaque(scaled);
-    x = ALIGN ? x * 0.5f * (size - 1.0f) : (scaled - 1.0f) * 0.5f;
+    x = ALIGN ? x * 0.5f * (size - 1.0f) : (__fmul_rn(x, size) - 1.0f) * 0.5f;
     if (MODE == sample_nearest)
         x = rintf(x);
     if (MODE == sample_cubic || PADDING == pad_zeros)
