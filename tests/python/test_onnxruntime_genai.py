@@ -19,8 +19,8 @@ def test_decoder_gives_the_cpu_providers_logits_and_keys(rows, tmp_path):
     genai.write_model(tmp_path)
     path = str(tmp_path / "model.onnx")
     ours, theirs = session(path), onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    past = {f"past_key_values.{i}.{kind}": np.zeros((1, genai.KV_HEADS, rows, genai.HEAD), np.float32)
-            for i in range(genai.LAYERS) for kind in ("key", "value")}
+    past = {f"past_key_values.{i}.{kind}": np.zeros((1, genai.SMALL.kv_heads, rows, genai.SMALL.head), np.float32)
+            for i in range(genai.SMALL.layers) for kind in ("key", "value")}
     tokens, total = np.array([genai.PROMPT]), len(genai.PROMPT)
     for _ in range(STEPS):
         feeds = {"input_ids": tokens, "attention_mask": np.ones((1, total), np.int64), **past}
