@@ -5,25 +5,13 @@
 
 namespace ingot::ort {
 
-namespace {
-
-/// The block size for a request, so that similar sizes share kept blocks.
-size_t rounded(size_t bytes) {
-    size_t step = 512;
-    while (step * 8 < bytes) {
-        step *= 2;
-    }
-    return (bytes + step - 1) / step * step;
-}
-
-} // namespace
-
 // --- allocator -----------------------------------------------------------------------------------
 
 Allocator::Allocator(const Host& host, std::shared_ptr<const GpuTable> gpus,
                      const GpuTable::Entry& gpu, bool pinned)
     : OrtAllocator{}, host_(host), gpus_(std::move(gpus)), memory_(gpu.memory),
-      streams_(gpu.streams), info_(pinned ? gpu.pinned : gpu.info), pinned_(pinned) {
+      streams_(gpu.streams), info_(pinned ? gpu.pinned : gpu.info), pinned_(pinned),
+      blocks_(gpu.memory) {
     version = host.version;
     Alloc = alloc;
     Free = free;
@@ -46,7 +34,7 @@ const OrtMemoryInfo* Allocator::get_info(const OrtAllocator* self) {
 void* Allocator::alloc(OrtAllocator* self, size_t bytes) {
     auto& me = *static_cast<Allocator*>(self);
     try {
-        return me.pinned_ ? me.memory_->allocate_pinned(bytes) : me.memory_->allocate(bytes);
+        return me.pinned_ ? me.memory_->allocate_pinned(bytes) : me.blocks_.take(bytes);
     } catch (...) { // what is kept for later is given back first
         me.release_kept();
         me.gpus_->shrink_scratch(me.memory_);
@@ -62,7 +50,7 @@ void* Allocator::alloc_on_stream(OrtAllocator* self, size_t bytes, OrtSyncStream
     auto& me = *static_cast<Allocator*>(self);
     try {
         void* handle = stream_handle(me.host_, *me.gpus_, stream);
-        return handle == nullptr ? alloc(self, bytes) : me.take(rounded(bytes), handle);
+        return handle == nullptr ? alloc(self, bytes) : me.take(block_size(bytes), handle);
     } catch (...) {
         return nullptr;
     }
@@ -107,6 +95,9 @@ void Allocator::give(void* memory) noexcept {
             kept_.emplace(b.bytes, b);
             return;
         }
+        if (blocks_.give(memory)) {
+            return;
+        }
     } catch (...) { // it returns to the driver, which waits for its last use
     }
     if (pinned_) {
@@ -123,6 +114,7 @@ void Allocator::release_kept() noexcept {
         memory_->release_event(b.use.event);
     }
     kept_.clear();
+    blocks_.release();
 }
 
 OrtStatus* Allocator::shrink(OrtAllocator* self) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "plugins/onnxruntime/gpus.h"
+#include "plugins/onnxruntime/kept_blocks.h"
 
 #include <map>
 #include <mutex>
@@ -11,7 +12,7 @@
 namespace ingot::ort {
 
 /// Memory of a GPU, or pinned host memory for it. Freed memory of a stream is kept, and reused on
-/// the same stream, or once the stream has passed its last use.
+/// the same stream, or once the stream has passed its last use; KeptBlocks has the other.
 class Allocator final : public OrtAllocator {
 public:
     /// For a GPU of the table with memory.
@@ -46,6 +47,7 @@ private:
     std::mutex mutex_;
     std::map<void*, Block> used_;       // with a stream
     std::multimap<size_t, Block> kept_; // by size
+    KeptBlocks blocks_;                 // without a stream
 };
 
 /// Copies between the host and GPUs, and within a GPU. Release() deletes it.
