@@ -46,7 +46,7 @@ void check_profile(const Graph& g, const Profile& p) {
 }
 
 void check_shape(const Graph& g, size_t input, const Shape& shape,
-                 const std::vector<Profile>& profiles) {
+                 std::span<const Profile> profiles) {
     Value v = g.inputs()[input];
     const std::string& name = g.value_name(v);
     const Type& t = g.type(v);

@@ -4,6 +4,7 @@
 
 #include "ir/graph.h"
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,7 @@ void check_profile(const Graph& g, const Profile& p);
 /// any shape that fits the type is valid. Errors: InvalidArgument naming input, dimension, got and
 /// allowed.
 void check_shape(const Graph& g, size_t input, const Shape& shape,
-                 const std::vector<Profile>& profiles);
+                 std::span<const Profile> profiles);
 /// Bounds of each symbol over all profiles, where every profile bounds it.
 Bounds symbol_bounds(const Graph& g, const std::vector<Profile>& profiles);
 /// The default shape of an input: the first profile's opt, else its static shape, else 1 for every

@@ -152,6 +152,7 @@ void ContextObject::forget_shapes() {
     for (size_t i = 0; i < shapes_.size(); ++i) {
         shapes_[i] = as_const(g.type(g.inputs()[i]).dims);
     }
+    symbols_.reset();
 }
 
 void ContextObject::setName(const char* name) noexcept {
@@ -220,11 +221,15 @@ bool ContextObject::setInputShape(const char* name, const nvinfer1::Dims& dims) 
         }
         check_shape(state_->graph(), t.index, shape, state_->profiles_under(profile_));
         shapes_[t.index] = std::move(shape);
+        symbols_.reset();
         return true;
     });
 }
 
-Symbols ContextObject::symbols() const {
+const Symbols& ContextObject::symbols() const {
+    if (symbols_) {
+        return *symbols_;
+    }
     Symbols known;
     const Graph& g = state_->graph();
     for (size_t i = 0; i < shapes_.size(); ++i) {
@@ -233,14 +238,15 @@ Symbols ContextObject::symbols() const {
             bind_symbols(g.type(v).dims, *shapes_[i], known, str("input '", g.value_name(v), "'"));
         }
     }
-    return known;
+    return symbols_.emplace(std::move(known));
 }
 
 Shape ContextObject::shape_of(const IoTensor& t) const {
     if (t.is_input && shapes_[t.index]) {
         return *shapes_[t.index];
     }
-    Symbols known = t.is_input ? Symbols() : symbols();
+    static const Symbols none;
+    const Symbols& known = t.is_input ? none : symbols();
     Shape shape;
     for (const Dim& d : t.type.dims) {
         shape.push_back(d.try_eval(known).value_or(-1));

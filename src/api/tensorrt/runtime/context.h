@@ -145,7 +145,7 @@ private:
     void reserve_memory(int32_t profile);
     void log_memory() const;
     /// The sizes that the shapes set so far determine.
-    Symbols symbols() const;
+    const Symbols& symbols() const;
     Shape shape_of(const IoTensor& t) const;
     std::vector<Shape> input_shapes() const;
     void run(void* const* addresses, cudaStream_t stream);
@@ -176,6 +176,7 @@ private:
     std::string name_;
     int32_t profile_ = 0;
     std::vector<std::optional<Shape>> shapes_;            // by input
+    mutable std::optional<Symbols> symbols_;              // of these shapes, once asked for
     std::vector<void*> addresses_;                        // by tensor
     std::vector<nvinfer1::IOutputAllocator*> allocators_; // by output
     std::vector<Binding> inputs_;

@@ -156,9 +156,9 @@ void EngineState::check_profile_index(int32_t index) const {
             " does not exist, the engine has ", profile_count());
 }
 
-std::vector<Profile> EngineState::profiles_under(int32_t index) const {
-    const std::vector<Profile>& all = engine_->profiles();
-    return all.empty() ? all : std::vector<Profile>{all[static_cast<size_t>(index)]};
+std::span<const Profile> EngineState::profiles_under(int32_t index) const {
+    std::span<const Profile> all = engine_->profiles();
+    return all.empty() ? all : all.subspan(static_cast<size_t>(index), 1);
 }
 
 Shape EngineState::profile_shape(const IoTensor& input, int32_t index,

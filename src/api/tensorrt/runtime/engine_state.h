@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <span>
 #include <string_view>
 
 namespace ingot::cuda {
@@ -118,7 +119,7 @@ public:
     /// Errors: InvalidArgument.
     void check_profile_index(int32_t index) const;
     /// The profiles that shapes are checked against under this index: one, or none.
-    std::vector<Profile> profiles_under(int32_t index) const;
+    std::span<const Profile> profiles_under(int32_t index) const;
     /// Open sizes are -1.
     Shape profile_shape(const IoTensor& input, int32_t index,
                         nvinfer1::OptProfileSelector select) const;
