@@ -110,6 +110,15 @@ std::string generated_text(const Program& p) {
                parameters_text(k.parameters), ") {\n", statements_text(k, "blockIdx.x"), "}\n");
 }
 
+std::string short_text(const Program& p) {
+    std::string out(p.family);
+    for (std::string_view name : p.uses) {
+        append(out, str('\n', name));
+    }
+    append(out, str('\n', generated_text(p)));
+    return out;
+}
+
 std::string full_text(const Program& p) {
     std::string generated = generated_text(p);
     std::string_view head = device_file("ptx");

@@ -126,6 +126,8 @@ struct Program {
 };
 /// The generated part of a program: all but the device files by name.
 std::string generated_text(const Program& p);
+/// Equal where full_text() is: the generated part, and the device files by name.
+std::string short_text(const Program& p);
 /// The whole translation unit.
 std::string full_text(const Program& p);
 /// The text of an embedded .cuh by its stem. Aborts on an unknown one.

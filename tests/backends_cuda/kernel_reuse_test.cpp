@@ -35,7 +35,11 @@ TEST(KernelReuse, ProblemsDifferInWhichOperandsShareMemory) {
     cuda::KernelReuse reuse;
     auto apart = known(reuse, {at(0), at(1)}, at(2));
     EXPECT_EQ(known(reuse, {at(5), at(4)}, at(3)), apart) << "the places themselves do not count";
-    EXPECT_EQ(known(reuse, {at(0), at(0, 512)}, at(2)), apart) << "two values in one buffer";
+    EXPECT_EQ(known(reuse, {at(0, 512), at(1)}, at(2, 1024)), apart);
+    auto one_buffer = known(reuse, {at(0), at(0, 512)}, at(2));
+    EXPECT_NE(one_buffer, apart);
+    EXPECT_EQ(known(reuse, {at(1, 1024), at(1)}, at(2)), one_buffer);
+    EXPECT_NE(known(reuse, {at(0), at(1)}, at(1, 512)), apart);
     auto shared = known(reuse, {at(0), at(0)}, at(2));
     EXPECT_NE(shared, apart);
     auto in_place = known(reuse, {at(0), at(1)}, at(0));

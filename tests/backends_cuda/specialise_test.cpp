@@ -235,6 +235,7 @@ TEST(Specialise, WhatIsStillQueuedIsDroppedAtTheEnd) {
         auto e = backend->compile(moving(), options(Specialise::Lazy))->create_execution();
         for (int64_t h = 30; h < 40; ++h) {
             run(*e, moving_shapes(3, 10, h));
+            run(*e, moving_shapes(3, 10, h));
         }
         while (special == 0) {
             std::this_thread::yield();
@@ -248,6 +249,24 @@ TEST(Specialise, WhatIsStillQueuedIsDroppedAtTheEnd) {
     EXPECT_LE(special, 2);
 }
 
+/// A decoder's tokens are shapes that run once each.
+TEST(Specialise, AShapeThatRunsOnceAsksForNoVariant) {
+    TimedGpu gpu;
+    auto backend = cuda::make_backend(gpu, 2);
+    auto e = backend->compile(moving(), options(Specialise::Lazy))->create_execution();
+    auto variants = [&backend] {
+        auto all = cuda::requested_programs(*backend);
+        return std::count_if(all.begin(), all.end(),
+                             [](const auto& p) { return is_special(p.second); });
+    };
+    for (int64_t h = 30; h < 40; ++h) {
+        run(*e, moving_shapes(3, 10, h));
+    }
+    EXPECT_EQ(variants(), 0);
+    run(*e, moving_shapes(3, 10, 39));
+    EXPECT_GT(variants(), 0);
+}
+
 TEST(Specialise, AutoIsLazyForDynamicProfilesOnly) {
     auto variants = [](const std::vector<Shape>& min, const std::vector<Shape>& max) {
         TimedGpu gpu;
@@ -257,7 +276,8 @@ TEST(Specialise, AutoIsLazyForDynamicProfilesOnly) {
             o.profiles = {{{{"a", min[0], min[0], max[0]}, {"b", min[1], min[1], max[1]}}}};
         }
         auto e = backend->compile(moving(), o)->create_execution();
-        e->prepare(moving_shapes(3, 10, 37));
+        run(*e, moving_shapes(3, 10, 37));
+        run(*e, moving_shapes(3, 10, 37));
         int n = 0;
         for (const auto& [entry, text] : cuda::requested_programs(*backend)) {
             n += is_special(text) ? 1 : 0;

@@ -27,9 +27,9 @@ class TimingCache;
 /// Selection of tactics: by the cost model; by timing candidates, in the background (for later
 /// contexts) or before the first run returns.
 enum class Tune { Off, Background, Full };
-/// Variants of dynamic kernels for the shapes that occur: none, compiled in the background and
-/// swapped in between runs, or compiled before the run. Auto: lazy where a profile leaves a size
-/// open, else none.
+/// Variants of dynamic kernels for the shapes that occur: none, compiled in the background from the
+/// second run of a launch on and swapped in between runs, or compiled before the run. Auto: lazy
+/// where a profile leaves a size open, else none.
 enum class Specialise { None, Lazy, Eager, Auto };
 
 struct CudaOptions {

@@ -67,33 +67,42 @@ std::string part_text(const Launch& l, size_t number) {
                undefine, "}\n");
 }
 
-/// Adds a part's parameters to the kernel, and passes them on.
-void add_parameters(Launch& out, const Launch& l, size_t part, std::string& pass) {
+/// Declares a part's parameters in the kernel. Returns how they are passed on.
+std::string declare_parameters(KernelText& kernel, const Launch& l, size_t part) {
+    std::string pass;
+    const std::vector<KernelParameter>& parameters = l.program.kernel->parameters;
+    for (size_t i = 0; i < parameters.size(); ++i) {
+        const KernelParameter& p = parameters[i];
+        std::string name = str("p", part, "_", i);
+        append(pass, str(", ", name));
+        kernel.parameters.push_back({p.kind, std::string(plain_type(p)), name});
+    }
+    return pass;
+}
+
+void add_arguments(Args& out, const Launch& l) {
     const std::vector<KernelParameter>& parameters = l.program.kernel->parameters;
     for (size_t i = 0; i < parameters.size(); ++i) {
         const KernelParameter& p = parameters[i];
         uint32_t offset = l.args.offsets()[i];
-        std::string name = str("p", part, "_", i);
-        append(pass, str(", ", name));
-        out.program.kernel->parameters.push_back({p.kind, std::string(plain_type(p)), name});
         const std::byte* bytes = l.args.bytes().data() + offset;
         if (p.kind == Kind::Pointer) {
             const Args::Fixup* f = fixup_at(l.args, offset);
             Operand o{DType::U8, f == nullptr ? -1 : f->buffer, {}};
             o.view.offset = f == nullptr ? 0 : f->offset;
             if (f != nullptr && f->what == Args::Patch::Scratch) {
-                out.args.scratch(f->offset);
+                out.scratch(f->offset);
             } else {
-                f == nullptr ? out.args.null() : out.args.pointer(o);
+                f == nullptr ? out.null() : out.pointer(o);
             }
         } else if (is_wide(p)) {
             int64_t v = 0;
             std::memcpy(&v, bytes, sizeof v);
-            out.args.i64(v);
+            out.i64(v);
         } else {
             int32_t v = 0;
             std::memcpy(&v, bytes, sizeof v);
-            out.args.i32(v);
+            out.i32(v);
         }
     }
 }
@@ -127,12 +136,28 @@ int64_t most_joined_blocks(const Arch& arch) {
     return blocks_per_sm * arch.sms;
 }
 
-Launch joined(std::span<const Launch* const> parts) {
+Launch joined_arguments(std::span<const Launch* const> parts) {
     Launch out;
     out.entry = "joined";
     out.grid = {0, 1, 1};
-    out.program.kernel.emplace().name = out.entry;
+    for (const Launch* l : parts) {
+        add_arguments(out.args, *l);
+        out.grid[0] += l->grid[0];
+    }
+    int64_t end = 0;
+    for (size_t i = 0; i + 1 < parts.size(); ++i) {
+        end += parts[i]->grid[0];
+        out.args.i32(end);
+    }
+    return out;
+}
+
+Launch joined(std::span<const Launch* const> parts) {
+    Launch out = joined_arguments(parts);
+    KernelText& kernel = out.program.kernel.emplace();
+    kernel.name = out.entry;
     std::string choose;
+    std::vector<std::string> texts;
     for (size_t i = 0; i < parts.size(); ++i) {
         const Launch& l = *parts[i];
         for (std::string_view file : l.program.uses) {
@@ -140,29 +165,22 @@ Launch joined(std::span<const Launch* const> parts) {
                 out.program.uses.push_back(file);
             }
         }
-        auto same = [&](const Launch* o) {
-            return generated_text(o->program) == generated_text(l.program);
-        };
-        auto first = std::find_if(parts.begin(), parts.end(), same);
-        auto number = static_cast<size_t>(first - parts.begin());
+        texts.push_back(generated_text(l.program));
+        auto first = std::find(texts.begin(), texts.end(), texts.back());
+        auto number = static_cast<size_t>(first - texts.begin());
         if (number == i) {
             append(out.program.body, part_text(l, i));
         }
-        std::string pass;
-        add_parameters(out, l, i, pass);
+        std::string pass = declare_parameters(kernel, l, i);
         bool last = i + 1 == parts.size();
         std::string block = i == 0 ? str(block_number) : str(block_number, " - end", i - 1);
         append(choose, str(last ? "" : str("if (", block_number, " < end", i, ") "), "part", number,
                            "::start(", block, pass, ");\n", last ? "" : "else "));
-        out.grid[0] += l.grid[0];
     }
-    int64_t end = 0;
     for (size_t i = 0; i + 1 < parts.size(); ++i) {
-        end += parts[i]->grid[0];
-        out.args.i32(end);
-        out.program.kernel->parameters.push_back({Kind::U32, "u32", str("end", i)});
+        kernel.parameters.push_back({Kind::U32, "u32", str("end", i)});
     }
-    out.program.kernel->statements = std::move(choose);
+    kernel.statements = std::move(choose);
     return out;
 }
 

@@ -16,5 +16,7 @@ bool can_join(const Launch& l, bool same_scratch = false);
 int64_t most_joined_blocks(const Arch& arch);
 /// One launch whose first blocks run the first part, and so on. Parts with equal texts share one.
 Launch joined(std::span<const Launch* const> parts);
+/// The same without its program, which depends on those of the parts alone.
+Launch joined_arguments(std::span<const Launch* const> parts);
 
 } // namespace ingot::kernels

@@ -112,26 +112,49 @@ void ProgramCache::start_compiler() {
     }
 }
 
+std::shared_ptr<PendingKernel> ProgramCache::request(const kernels::Program& program,
+                                                     const std::string& entry, int64_t shared) {
+    std::string key = str(entry, '\n', kernels::short_text(program));
+    {
+        std::scoped_lock lock(mutex_);
+        if (auto it = generated_.find(key); it != generated_.end()) {
+            return request_again(it->second, shared, When::Now);
+        }
+    }
+    std::shared_ptr<PendingKernel> kernel =
+        request(kernels::full_text(program), entry, shared, When::Now);
+    std::scoped_lock lock(mutex_);
+    generated_.emplace(std::move(key), kernel);
+    return kernel;
+}
+
+/// With the mutex locked.
+std::shared_ptr<PendingKernel>
+ProgramCache::request_again(const std::shared_ptr<PendingKernel>& kernel, int64_t shared,
+                            When when) {
+    {
+        std::scoped_lock inner(kernel->mutex_);
+        if (shared > kernel->shared_ && kernel->function_ != nullptr) {
+            gpu_.raise_shared(*kernel->function_, shared);
+        }
+        kernel->shared_ = std::max(kernel->shared_, shared);
+    }
+    if (kernel->later_ && when == When::Now) { // now a run waits for it
+        put_in_queue(kernel);
+        kernel->later_ = false;
+        later_.erase(std::find(later_.begin(), later_.end(), kernel));
+    }
+    kernel->requests_++;
+    return kernel;
+}
+
 std::shared_ptr<PendingKernel> ProgramCache::request(std::string text, const std::string& entry,
                                                      int64_t shared, When when) {
     std::scoped_lock lock(mutex_);
     auto it = kernels_.try_emplace(entry + '\n' + text).first;
     std::shared_ptr<PendingKernel>& slot = it->second;
     if (slot != nullptr) {
-        {
-            std::scoped_lock inner(slot->mutex_);
-            if (shared > slot->shared_ && slot->function_ != nullptr) {
-                gpu_.raise_shared(*slot->function_, shared);
-            }
-            slot->shared_ = std::max(slot->shared_, shared);
-        }
-        if (slot->later_ && when == When::Now) { // now a run waits for it
-            put_in_queue(slot);
-            slot->later_ = false;
-            later_.erase(std::find(later_.begin(), later_.end(), slot));
-        }
-        slot->requests_++;
-        return slot;
+        return request_again(slot, shared, when);
     }
     try {
         slot = std::make_shared<PendingKernel>();
@@ -282,6 +305,7 @@ void ProgramCache::forget(const PendingKernel& k) {
     if (it != kernels_.end()) {
         kernels_.erase(it);
     }
+    std::erase_if(generated_, [&k](const auto& known) { return known.second.get() == &k; });
 }
 
 void ProgramCache::count(const PendingKernel& k) {

@@ -14,6 +14,7 @@
 #include <map>
 #include <mutex>
 #include <thread>
+#include <unordered_map>
 
 namespace ingot::cuda {
 
@@ -78,10 +79,9 @@ public:
 
     /// Later: no run waits for it; a low-priority thread compiles and loads it.
     enum class When { Now, Later };
+    /// Now, without the program's whole text where it was requested before.
     std::shared_ptr<PendingKernel> request(const kernels::Program& program,
-                                           const std::string& entry, int64_t shared) {
-        return request(kernels::full_text(program), entry, shared, When::Now);
-    }
+                                           const std::string& entry, int64_t shared);
     std::shared_ptr<PendingKernel> request(std::string text, const std::string& entry,
                                            int64_t shared, When when);
     /// A kernel for specific shapes; null above most_variants of them, because modules stay loaded.
@@ -124,6 +124,8 @@ private:
     void finish_one();
     void put_in_queue(std::shared_ptr<PendingKernel> k);
     void put_in_later(const std::shared_ptr<PendingKernel>& k);
+    std::shared_ptr<PendingKernel> request_again(const std::shared_ptr<PendingKernel>& kernel,
+                                                 int64_t shared, When when);
     void forget(std::deque<std::shared_ptr<PendingKernel>>& queue);
     void forget(const PendingKernel& k);
 
@@ -133,7 +135,9 @@ private:
     mutable std::mutex mutex_;
     std::condition_variable wake_;
     std::map<std::string, std::shared_ptr<PendingKernel>, ByLength> kernels_; // by entry and text
-    std::deque<std::shared_ptr<PendingKernel>> queue_;                        // longest text first
+    /// The same by entry, names of device files and generated text.
+    std::unordered_map<std::string, std::shared_ptr<PendingKernel>> generated_;
+    std::deque<std::shared_ptr<PendingKernel>> queue_; // longest text first
     std::condition_variable wake_later_;
     std::deque<std::shared_ptr<PendingKernel>> later_;
     std::vector<std::thread> threads_;

@@ -3,6 +3,7 @@
 
 #include "backends/cuda/driver/nvtx.h"
 #include "backends/cuda/options.h"
+#include "backends/cuda/run/kept_launches.h"
 #include "backends/cuda/run/run_traffic.h"
 #include "backends/cuda/run/steps.h"
 #include "base/error.h"
@@ -57,6 +58,7 @@ CudaDevice::CudaDevice(const std::shared_ptr<CudaState>& state)
 
 CudaDevice::CudaDevice(std::shared_ptr<CudaState> state, std::unique_ptr<Stream> stream)
     : Device(false), state_(std::move(state)), stream_(std::move(stream)),
+      kept_launches_(std::make_unique<KeptLaunches>()),
       recordings_(state_->options.recordings != nullptr
                       ? state_->options.recordings
                       : std::make_shared<RecordingLimit>(RecordingLimit::usual)) {
@@ -75,6 +77,7 @@ CudaDevice::CudaDevice(std::shared_ptr<CudaState> state, std::unique_ptr<Stream>
 }
 
 CudaDevice::~CudaDevice() {
+    kept_launches_->clear(); // they have error words and places in the timeline
     release_spare();
     if (run_state_ != nullptr) {
         release(run_state_);
@@ -89,8 +92,13 @@ CudaDevice::~CudaDevice() {
     }
 }
 
+void CudaDevice::begin_keeping() {
+    kept_launches_->begin_plan();
+}
+
 bool CudaDevice::settle() {
     reuse_.finish();
+    kept_launches_->end_plan();
     const ProfilePrograms* known = state_->profile_programs.get();
     if (known != nullptr && !known->is_open() && state_->options.specialise == Specialise::None) {
         known->wait(); // later runs compile nothing

@@ -42,6 +42,8 @@ using plan::StepEntry;
 using plan::StoredConstant;
 using plan::View;
 
+class KeptLaunches;
+
 struct CudaState {
     /// `shared` null: weights of its own. Errors: Unsupported for an architecture or a cap that the
     /// GPU cannot run with.
@@ -99,6 +101,8 @@ public:
     const kernels::Arch& arch() const { return state_->arch; }
     TacticChoices& choices() { return choices_; }
     KernelReuse& reuse() { return reuse_; }
+    /// They serve plans without a timeline.
+    KeptLaunches& kept_launches() { return *kept_launches_; }
     TileOrder& tile_order() { return tile_order_; }
     /// Null: none is set.
     Communicator* communicator() { return communicator_.get(); }
@@ -126,6 +130,7 @@ private:
     void begin_plan() override {
         reuse_.begin_plan();
         tile_order_.begin_plan();
+        begin_keeping();
     }
     void join_steps(SegmentPlan& plan) override;
     bool settle() override;
@@ -163,6 +168,7 @@ private:
                        std::shared_ptr<const Recording>& recording);
     bool record_segment(Recorded& r, const SegmentPlan& plan, const RunContext& context,
                         std::shared_ptr<const Recording>& recording);
+    void begin_keeping();
     void pass_priority(Stream& stream) const;
     StreamOrder* order() const { return stream_->parts().order; }
 
@@ -173,6 +179,7 @@ private:
     bool entered_ = false;   // work is queued on a caller's stream
     TacticChoices choices_;
     KernelReuse reuse_;
+    std::unique_ptr<KeptLaunches> kept_launches_;
     TileOrder tile_order_;
     std::shared_ptr<RecordingLimit> recordings_; // other devices may share it
     std::list<Recorded> recorded_;               // the last used first

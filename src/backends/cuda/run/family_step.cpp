@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // FamilyStep: the launches that a family emitted, with addresses filled in as arguments.
 #include "backends/cuda/options.h"
-#include "backends/cuda/run/launch_list.h"
+#include "backends/cuda/run/kept_launches.h"
 #include "backends/cuda/run/steps.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -27,12 +27,7 @@ using kernels::Tactic;
 class FamilyStep : public JoinableStep, public ReadyStep, public plan::LaunchReporter {
 public:
     FamilyStep(CudaDevice& device, std::string what)
-        : what_(what), specialise_(device.state().options.specialise),
-          most_blocks_(kernels::most_joined_blocks(device.arch())),
-          launches_(device, std::move(what)) {}
-
-    /// Emits the launches of the generic tactic, for a chosen one that does not compile.
-    void set_fallback(std::function<Emitted()> f) { fallback_ = std::move(f); }
+        : device_(device), what_(std::move(what)), specialise_(device.state().options.specialise) {}
 
     void reserve_scratch(int64_t bytes) { scratch_bytes_ = std::max(scratch_bytes_, bytes); }
 
@@ -42,53 +37,56 @@ public:
         if (choice_) {
             to.choices.push_back(*choice_);
         }
-        launches_.report(to.launches);
+        list().report(to.launches);
     }
 
-    void set(Emitted e, std::string tactic) {
-        scratch_bytes_ = std::max(scratch_bytes_, e.scratch);
-        tactic_ = std::move(tactic);
-        bool joins = !complete_ && scratch_bytes_ == 0 && e.launches.size() == 1 &&
-                     e.launches[0].grid[0] <= most_blocks_ && kernels::can_join(e.launches[0]);
-        if (joins) {
-            waiting_ = std::move(e);
-        } else {
-            launches_.set(e, specialise_, tactic_);
+    void set(std::shared_ptr<MadeLaunches> made) {
+        scratch_bytes_ = std::max(scratch_bytes_, made->scratch());
+        made_ = std::move(made);
+        waits_ = !complete_ && scratch_bytes_ == 0 && made_->joinable() != nullptr;
+        if (!waits_) {
+            list();
         }
     }
 
-    const kernels::Launch* waiting() const override {
-        return waiting_ ? waiting_->launches.data() : nullptr;
+    std::shared_ptr<const MadeLaunches> waiting() const override {
+        return waits_ ? made_ : nullptr;
     }
     void start() override {
         complete_ = true;
-        if (std::optional<Emitted> e = std::exchange(waiting_, std::nullopt)) {
-            launches_.set(*e, specialise_, tactic_);
+        if (std::exchange(waits_, false)) {
+            list();
         }
     }
 
     bool get_ready() noexcept override {
         return succeeds([this] {
             compile();
-            launches_.make_state();
+            list().make_state();
         });
     }
 
     Status run(const RunContext& c) noexcept override {
         return launched(c, [&] {
             compile();
-            launches_.run(c.buffers, scratch < 0 ? nullptr : c.buffers[scratch]);
+            list().run(c.buffers, scratch < 0 ? nullptr : c.buffers[scratch]);
         });
     }
 
-    std::string implementation() const override { return tactic_; }
+    std::string implementation() const override {
+        return made_ == nullptr ? std::string() : made_->tactic();
+    }
     int64_t scratch_bytes() const override { return scratch_bytes_; }
     bool recordable() const override { return true; }
-    bool is_stale() const override { return launches_.is_stale(); }
+    bool is_stale() const override { return made_ != nullptr && made_->is_stale(); }
 
 private:
+    LaunchList& list() {
+        CHECK(made_ != nullptr, what_, " was left without kernels by its plan");
+        return made_->list(device_, what_, specialise_);
+    }
+
     void compile() {
-        CHECK(!tactic_.empty(), what_, " was left without kernels by its plan");
         if (!compiled_) {
             start();
             wait_for_kernels();
@@ -98,38 +96,56 @@ private:
     /// Waits for the compiler; replaces a kernel that it rejects by the generic tactic.
     void wait_for_kernels() {
         try {
-            launches_.wait();
+            list().wait();
         } catch (const Error& e) {
-            if (fallback_ == nullptr || e.code() != ErrorCode::Internal) {
+            if (made_->generic() == nullptr || e.code() != ErrorCode::Internal) {
                 throw;
             }
-            log(LogLevel::Warning, "cuda: ", what_, ", tactic ", tactic_,
+            log(LogLevel::Warning, "cuda: ", what_, ", tactic ", made_->tactic(),
                 " does not compile, the generic one runs instead: ", e.what());
-            Emitted generic = fallback_();
+            Emitted generic = made_->generic()();
             require(generic.scratch <= scratch_bytes_, ErrorCode::Internal, what_,
                     ": the generic tactic needs more memory than was planned");
-            set(generic, "generic");
+            set(std::make_shared<MadeLaunches>(std::move(generic), "generic", false));
             if (choice_) {
                 choice_->reason = plan::ChoiceReason::Fallback;
                 choice_->tactic = "generic";
             }
-            launches_.wait();
+            list().wait();
         }
         compiled_ = true;
     }
 
+    CudaDevice& device_;
     std::string what_;
     Specialise specialise_;
-    int64_t most_blocks_;
     bool complete_ = false; // the plan is complete
-    std::optional<Emitted> waiting_;
-    LaunchList launches_;
-    std::string tactic_;
+    bool waits_ = false;    // for others to join
+    std::shared_ptr<MadeLaunches> made_;
     std::optional<plan::ChoiceReport> choice_; // nullopt: there is none to make
-    std::function<Emitted()> fallback_;
     bool compiled_ = false;
     int64_t scratch_bytes_ = 0;
 };
+
+std::shared_ptr<MadeLaunches> make_launches(Emitted e, std::string tactic, CudaDevice& device,
+                                            MadeLaunches::Emit generic = nullptr) {
+    bool joins = e.scratch == 0 && e.launches.size() == 1 &&
+                 e.launches[0].grid[0] <= kernels::most_joined_blocks(device.arch()) &&
+                 kernels::can_join(e.launches[0]);
+    return std::make_shared<MadeLaunches>(std::move(e), std::move(tactic), joins,
+                                          std::move(generic));
+}
+
+/// Keeps copies of operands and symbols; the program keeps the graph.
+MadeLaunches::Emit generic_of(const Family& family, const Problem& problem,
+                              const std::vector<Tactic>& tactics) {
+    if (tactics.size() == 1) {
+        return nullptr;
+    }
+    return [kept = KeptProblem(problem), &family, generic = tactics.back()] {
+        return family.emit(kept.problem(), generic);
+    };
+}
 
 /// The cheapest other tactic by the model is the runner-up.
 plan::ChoiceReport choice_report(const std::vector<Tactic>& tactics, const Tactic& chosen,
@@ -155,9 +171,9 @@ plan::ChoiceReport choice_report(const std::vector<Tactic>& tactics, const Tacti
 /// Selects the step's launches by the options, else by timings, else by the cost model; tactics
 /// with similar cost are decided when the plan is complete.
 void choose(FamilyStep& step, const Family& family, const Problem& problem,
-            const std::shared_ptr<KnownProblem>& known, CudaDevice& device,
-            const std::string& layer) {
+            const std::shared_ptr<KnownProblem>& known, CudaDevice& device, const Node& node) {
     const CudaState& state = device.state();
+    const std::string& layer = node.name;
     const std::vector<Tactic>& tactics = known->tactics;
     auto name = [&family](const Tactic& t, bool timed = false) {
         return implementation_text(family.name, t.name, timed);
@@ -174,23 +190,39 @@ void choose(FamilyStep& step, const Family& family, const Problem& problem,
         tactic = device.choices().choose(*state.tuner, family, problem, tactics, layer, timed);
     }
     using plan::ChoiceReason;
+    auto use = [&step, &device, &family, &node, name, known](const Problem& p, size_t number,
+                                                             int variant, ChoiceReason reason) {
+        Tactic t = known->tactics[number];
+        t.variant = variant;
+        auto make = [&] {
+            return make_launches(family.emit(p, t), name(t), device,
+                                 generic_of(family, p, known->tactics));
+        };
+        auto made = device.timeline() == nullptr
+                        ? device.kept_launches().find({node, known, number, variant, p}, make)
+                        : make();
+        int64_t scratch = made->scratch();
+        step.set(std::move(made));
+        step.set_choice(choice_report(known->tactics, t, reason));
+        return scratch;
+    };
     const ProfilePrograms* profile = state.profile_programs.get();
     if (it == tactics.end() && !timed && profile != nullptr && !profile->is_open()) {
-        Emitted emitted;
-        tactic = profile->choose(family, problem, tactics, emitted);
-        step.set(std::move(emitted), name(tactics[tactic]));
-        step.set_choice(choice_report(tactics, tactics[tactic],
-                                      tactic == 0 ? ChoiceReason::Model : ChoiceReason::Profile));
+        if (!known->in_profile) {
+            ProfilePrograms::Choice c = profile->choose(family, problem, tactics);
+            known->in_profile = {c.tactic, c.variant};
+        }
+        auto [number, variant] = *known->in_profile;
+        use(problem, number, variant, number == 0 ? ChoiceReason::Model : ChoiceReason::Profile);
     } else if (it == tactics.end() && state.tuner == nullptr) {
-        auto use = [&step, name, known](const Tactic& t, const Emitted& e) {
-            bool first = t.name == known->tactics[0].name && t.variant == 0;
-            step.set(e, name(t));
-            step.set_choice(choice_report(known->tactics, t,
-                                          first ? ChoiceReason::Model : ChoiceReason::Shared));
+        auto use_model = [use, known](const Problem& p, size_t number, int variant) {
+            bool first = known->tactics[number].name == known->tactics[0].name && variant == 0;
+            return use(p, number, variant, first ? ChoiceReason::Model : ChoiceReason::Shared);
         };
-        step.reserve_scratch(device.reuse().add(family, problem, known, use));
+        step.reserve_scratch(device.reuse().add(family, problem, known, use_model));
     } else {
-        step.set(family.emit(problem, tactics[tactic]), name(tactics[tactic], timed));
+        step.set(make_launches(family.emit(problem, tactics[tactic]), name(tactics[tactic], timed),
+                               device, generic_of(family, problem, tactics)));
         step.set_choice(choice_report(tactics, tactics[tactic],
                                       timed                 ? ChoiceReason::Timed
                                       : it != tactics.end() ? ChoiceReason::Forced
@@ -269,22 +301,15 @@ std::unique_ptr<Step> make_family_step(const StepArgs& args) {
         keep_to_workspace(made, family, problem, args.options, what);
         return made;
     });
-    const std::vector<Tactic>& tactics = known->tactics;
     auto step = std::make_unique<FamilyStep>(device, what);
-    choose(*step, family, problem, known, device, args.node.name);
-    if (tactics.size() > 1) {
-        // Keeps copies of operands and symbols; the program keeps the graph.
-        step->set_fallback([kept = KeptProblem(problem), &family, generic = tactics.back()] {
-            return family.emit(kept.problem(), generic);
-        });
-    }
+    choose(*step, family, problem, known, device, args.node);
     return step;
 }
 
 std::unique_ptr<Step> make_device_copy(const Operand& from, const Operand& to, Device& device) {
     auto& cuda = static_cast<CudaDevice&>(device);
     auto step = std::make_unique<FamilyStep>(cuda, "a copy");
-    step->set(kernels::emit_copy(from, to, cuda.arch()), "copy");
+    step->set(make_launches(kernels::emit_copy(from, to, cuda.arch()), "copy", cuda));
     return step;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Joins small independent steps of a plan into one launch: rotations of queries and keys, and
 // appends to a cache.
-#include "backends/cuda/run/launch_list.h"
+#include "backends/cuda/run/kept_launches.h"
 #include "backends/cuda/run/steps.h"
 #include "base/log.h"
 #include "kernels/common/joined_launch.h"
@@ -19,18 +19,15 @@ constexpr size_t farthest = 8; // entries between the first part and a later one
 
 class JoinedStep : public Step, public ReadyStep, public plan::LaunchReporter {
 public:
-    JoinedStep(CudaDevice& device, const kernels::Emitted& e,
-               std::vector<std::unique_ptr<Step>> parts)
-        : launches_(device, "joined steps"), parts_(std::move(parts)) {
-        launches_.set(e, Specialise::None, JoinedStep::implementation());
-    }
+    JoinedStep(std::shared_ptr<LaunchList> launches, std::vector<std::unique_ptr<Step>> parts)
+        : launches_(std::move(launches)), parts_(std::move(parts)) {}
 
     bool get_ready() noexcept override {
         auto compiled = [this] {
             if (!compiled_) {
                 compile();
             }
-            launches_.make_state();
+            launches_->make_state();
         };
         auto is_ready = [](const std::unique_ptr<Step>& part) {
             auto* step = dynamic_cast<ReadyStep*>(part.get());
@@ -49,7 +46,7 @@ public:
         }
         Status status;
         if (!apart_) {
-            return launched(c, [&] { launches_.run(c.buffers, nullptr); });
+            return launched(c, [&] { launches_->run(c.buffers, nullptr); });
         }
         for (size_t i = 0; i < parts_.size() && status.ok(); ++i) {
             status = parts_[i]->run(c);
@@ -78,14 +75,14 @@ public:
             }
         }
         if (!apart_) {
-            launches_.report(to.launches);
+            launches_->report(to.launches);
         }
     }
 
 private:
     void compile() {
         try {
-            launches_.wait();
+            launches_->wait();
         } catch (const Error& e) {
             if (e.code() != ErrorCode::Internal) {
                 throw;
@@ -96,7 +93,7 @@ private:
         compiled_ = true;
     }
 
-    LaunchList launches_;
+    std::shared_ptr<LaunchList> launches_;
     std::vector<std::unique_ptr<Step>> parts_;
     bool compiled_ = false;
     bool apart_ = false;
@@ -221,9 +218,13 @@ private:
         int64_t blocks = 0;
     };
 
-    const kernels::Launch* launch_of(size_t i) const {
+    std::shared_ptr<const MadeLaunches> waiting(size_t i) const {
         auto* s = dynamic_cast<const JoinableStep*>(plan_.steps[i].step.get());
         return s == nullptr ? nullptr : s->waiting();
+    }
+    const kernels::Launch* launch_of(size_t i) const {
+        std::shared_ptr<const MadeLaunches> made = waiting(i);
+        return made == nullptr ? nullptr : made->joinable(); // its step keeps it
     }
 
     /// Whether an entry can run at an earlier entry's position, after everything that it depends
@@ -248,17 +249,49 @@ private:
         return false;
     }
 
-    void join(const std::vector<size_t>& entries) {
-        std::vector<const kernels::Launch*> parts;
+    /// The launches of these entries as one; null where it would have to be compiled while a run
+    /// waits.
+    std::shared_ptr<LaunchList> list_of(const std::vector<size_t>& entries) {
+        KeptLaunches::Parts parts;
+        std::string tactics;
         for (size_t i : entries) {
-            parts.push_back(launch_of(i));
+            parts.push_back(waiting(i));
+            append(tactics,
+                   str(tactics.empty() ? "" : " + ", plan_.steps[i].step->implementation()));
         }
-        kernels::Emitted e;
-        e.launches.push_back(kernels::joined(parts));
         const ProfilePrograms* profile = device_.state().profile_programs.get();
-        if (profile != nullptr && !profile->is_open() && !profile->has(e)) {
-            return; // it would have to be compiled while a run waits
+        auto make = [&]() -> std::shared_ptr<LaunchList> {
+            std::vector<const kernels::Launch*> launches;
+            for (const auto& part : parts) {
+                launches.push_back(part->joinable());
+            }
+            auto list = std::make_shared<LaunchList>(device_, "joined steps");
+            std::shared_ptr<PendingKernel>& kernel = device_.kept_launches().joined_kernel(parts);
+            if (kernel != nullptr && device_.timeline() == nullptr) {
+                list->set(kernels::joined_arguments(launches), kernel);
+                return list;
+            }
+            kernels::Emitted e;
+            e.launches.push_back(kernels::joined(launches));
+            if (profile != nullptr && !profile->is_open() && !profile->has(e)) {
+                return nullptr;
+            }
+            list->set(e, Specialise::None, tactics);
+            kernel = list->first_kernel();
+            return list;
+        };
+        bool open = profile != nullptr && profile->is_open();
+        return device_.timeline() == nullptr && !open
+                   ? device_.kept_launches().find_joined(parts, make)
+                   : make();
+    }
+
+    void join(const std::vector<size_t>& entries) {
+        std::shared_ptr<LaunchList> launches = list_of(entries);
+        if (launches == nullptr) {
+            return;
         }
+        const ProfilePrograms* profile = device_.state().profile_programs.get();
         StepEntry whole;
         std::vector<std::unique_ptr<Step>> steps;
         for (size_t i : entries) {
@@ -276,7 +309,7 @@ private:
             whole.parts.push_back(std::move(entry));
             entry = {};
         }
-        whole.step = std::make_unique<JoinedStep>(device_, e, std::move(steps));
+        whole.step = std::make_unique<JoinedStep>(std::move(launches), std::move(steps));
         plan_.steps[entries[0]] = std::move(whole);
     }
 

@@ -38,6 +38,11 @@ void LaunchList::clear() {
     items_.clear();
 }
 
+void LaunchList::set(const Launch& l, std::shared_ptr<PendingKernel> kernel) {
+    clear();
+    add(l, Specialise::None, std::move(kernel));
+}
+
 void LaunchList::set(const kernels::Emitted& e, Specialise specialise, std::string_view tactic) {
     clear();
     for (const Launch& l : e.launches) {
@@ -99,6 +104,9 @@ void LaunchList::run(std::byte* const* buffers, std::byte* scratch) {
         if (item.special != nullptr && item.special->loaded()) {
             item.kernel = std::move(item.special);
         }
+        if (item.lazy != nullptr && std::exchange(item.has_run, true)) {
+            request_special(item);
+        }
         fill_in(item, buffers, scratch);
         if (item.timed >= 0) {
             device_.timeline()->launched(item.timed);
@@ -140,17 +148,23 @@ void LaunchList::request(Item& item, const Launch& l, Specialise specialise) {
     ProgramCache& programs = *device_.state().programs;
     int64_t most = most_shared_with_release(l.shared, device_.arch());
     ProfilePrograms* profile = device_.state().profile_programs.get();
+    bool notes = profile != nullptr && profile->is_open();
+    if (!notes && specialise != Specialise::Eager && device_.timeline() == nullptr) {
+        item.kernel = programs.request(l.program, l.entry, most);
+        item.lazy = specialise == Specialise::Lazy ? std::make_shared<Launch>(l) : nullptr;
+        return;
+    }
     std::string text =
         device_.timeline() == nullptr ? kernels::full_text(l.program) : timeline_text(l);
-    if (profile != nullptr && profile->is_open()) { // nothing will be launched
+    if (notes) { // nothing will be launched
         bool all_now = device_.state().options.specialise == Specialise::None;
         item.kernel = programs.request(text, l.entry, most, all_now ? When::Now : When::Later);
-        profile->note(text, l.entry, item.kernel);
+        profile->note(l.program, l.entry, item.kernel);
         return;
     }
     std::optional<std::string> special =
-        specialise == Specialise::None ? std::nullopt : specialised_text(l);
-    if (special && specialise == Specialise::Eager) {
+        specialise == Specialise::Eager ? specialised_text(l) : std::nullopt;
+    if (special) {
         item.kernel = programs.request_variant(std::move(*special), l.entry, most, When::Now);
         if (item.kernel != nullptr) {
             item.generic = std::move(text);
@@ -158,12 +172,25 @@ void LaunchList::request(Item& item, const Launch& l, Specialise specialise) {
         }
     }
     item.kernel = programs.request(std::move(text), l.entry, most, When::Now);
-    if (special && specialise == Specialise::Lazy) {
-        item.special = programs.request_variant(std::move(*special), l.entry, most, When::Later);
+}
+
+/// A launch that runs again may run often; one for a single shape, as of a decoder's token, may
+/// not. Without memory or threads for it, the generic kernel stays.
+void LaunchList::request_special(Item& item) noexcept {
+    try {
+        std::shared_ptr<const Launch> l = std::move(item.lazy);
+        if (std::optional<std::string> text = specialised_text(*l)) {
+            item.special = device_.state().programs->request_variant(
+                std::move(*text), l->entry, most_shared_with_release(l->shared, device_.arch()),
+                ProgramCache::When::Later);
+        }
+    } catch (const std::exception& e) {
+        log(LogLevel::Verbose, "cuda: ", what_, " keeps its generic kernel: ", e.what());
     }
 }
 
-void LaunchList::add(const Launch& l, Specialise specialise) {
+void LaunchList::add(const Launch& l, Specialise specialise,
+                     std::shared_ptr<PendingKernel> kernel) {
     for (int64_t g : l.grid) {
         if (g == 0) {
             return; // nothing to do
@@ -186,7 +213,11 @@ void LaunchList::add(const Launch& l, Specialise specialise) {
     item.shape.cluster = static_cast<uint32_t>(l.cluster);
     item.shape.overlap = device_.arch().has_pdl();
     item.args = l.args;
-    request(item, l, specialise);
+    if (kernel != nullptr) {
+        item.kernel = std::move(kernel);
+    } else {
+        request(item, l, specialise);
+    }
     size_t blocks = l.args.bytes().size() / sizeof(Block) + 1;
     item.memory.resize(blocks);
     auto* base = reinterpret_cast<std::byte*>(item.memory.data());

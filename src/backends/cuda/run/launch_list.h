@@ -25,6 +25,12 @@ public:
     /// `tactic` is for the timeline.
     void set(const kernels::Emitted& e, Specialise specialise = Specialise::None,
              std::string_view tactic = {});
+    /// The same for one launch of a kernel that was requested before, without a timeline.
+    void set(const kernels::Launch& l, std::shared_ptr<PendingKernel> kernel);
+    /// The kernel of the first launch; null where nothing is launched.
+    std::shared_ptr<PendingKernel> first_kernel() const {
+        return items_.empty() ? nullptr : items_[0].kernel;
+    }
     /// Waits for the compiler and loads the kernels. Errors: those of either.
     void wait();
     /// Makes the device's state that launches read, which a first run would make. Errors:
@@ -44,8 +50,10 @@ private:
     };
     struct Item {
         std::shared_ptr<PendingKernel> kernel;
-        std::shared_ptr<PendingKernel> special; // replaces `kernel` once loaded
-        std::string generic;                    // used when `kernel` does not compile
+        std::shared_ptr<PendingKernel> special;      // replaces `kernel` once loaded
+        std::shared_ptr<const kernels::Launch> lazy; // a variant of it is wanted by a second run
+        bool has_run = false;
+        std::string generic; // used when `kernel` does not compile
         LaunchShape shape;
         uint32_t asked = 0; // bytes of dynamic shared memory, before those that release_early adds
         kernels::Args args;
@@ -54,10 +62,12 @@ private:
         std::vector<std::byte*> encoded; // the base address of each encoded tensor map
         int timed = -1;                  // its number in the timeline
     };
-    void add(const kernels::Launch& l, Specialise specialise);
+    void add(const kernels::Launch& l, Specialise specialise,
+             std::shared_ptr<PendingKernel> kernel = nullptr);
     void add_to_timeline(Item& item, const kernels::Launch& l, std::string_view tactic);
     void clear();
     void request(Item& item, const kernels::Launch& l, Specialise specialise);
+    void request_special(Item& item) noexcept;
     void fill_in(Item& item, std::byte* const* buffers, std::byte* scratch);
 
     CudaDevice& device_;

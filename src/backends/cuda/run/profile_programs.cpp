@@ -35,6 +35,10 @@ std::string key_of(const std::string& text, const std::string& entry) {
     return to_text(s.xxh3());
 }
 
+std::string key_of(const kernels::Program& program, const std::string& entry) {
+    return key_of(kernels::short_text(program), entry);
+}
+
 class Random {
 public:
     uint64_t operator()() {
@@ -170,6 +174,11 @@ void ProfilePrograms::find(const std::shared_ptr<CudaState>& state,
         " programs, found in ", took.count(), " ms");
 }
 
+void ProfilePrograms::note(const kernels::Program& program, const std::string& entry,
+                           std::shared_ptr<PendingKernel> kernel) {
+    note(kernels::short_text(program), entry, std::move(kernel));
+}
+
 void ProfilePrograms::note(const std::string& text, const std::string& entry,
                            std::shared_ptr<PendingKernel> kernel) {
     std::scoped_lock lock(mutex_);
@@ -180,28 +189,22 @@ void ProfilePrograms::note(const std::string& text, const std::string& entry,
 
 bool ProfilePrograms::has(const Emitted& e) const {
     return std::all_of(e.launches.begin(), e.launches.end(), [this](const kernels::Launch& l) {
-        return known_.count(key_of(kernels::full_text(l.program), l.entry)) != 0;
+        return known_.count(key_of(l.program, l.entry)) != 0;
     });
 }
 
-size_t ProfilePrograms::choose(const Family& family, const Problem& problem,
-                               const std::vector<Tactic>& tactics, Emitted& emitted) const {
-    emitted = family.emit(problem, tactics[0]);
-    if (open_ || has(emitted)) {
-        return 0;
-    }
+ProfilePrograms::Choice ProfilePrograms::choose(const Family& family, const Problem& problem,
+                                                const std::vector<Tactic>& tactics) const {
     for (size_t i = 0; i < tactics.size(); ++i) {
-        for (int v = i == 0 ? 1 : 0; v < family.variants; ++v) {
+        for (int v = 0; v < family.variants; ++v) {
             Tactic t = tactics[i];
             t.variant = v;
-            Emitted other = family.emit(problem, t);
-            if (has(other)) {
-                emitted = std::move(other);
-                return i;
+            if (has(family.emit(problem, t))) {
+                return {i, v};
             }
         }
     }
-    return 0;
+    return {};
 }
 
 void ProfilePrograms::wait() const {

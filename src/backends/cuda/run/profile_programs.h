@@ -26,11 +26,17 @@ public:
     static void find(const std::shared_ptr<CudaState>& state,
                      const std::shared_ptr<const plan::Program>& program);
 
-    /// The first tactic whose programs are all known; without one, the first tactic. `emitted`
-    /// receives its launches.
-    size_t choose(const kernels::Family& family, const kernels::Problem& problem,
-                  const std::vector<kernels::Tactic>& tactics, kernels::Emitted& emitted) const;
+    struct Choice {
+        size_t tactic = 0;
+        int variant = 0;
+    };
+    /// The first tactic whose programs are all known; without one, the first tactic.
+    Choice choose(const kernels::Family& family, const kernels::Problem& problem,
+                  const std::vector<kernels::Tactic>& tactics) const;
     /// While open: records a program that a plan requested.
+    void note(const kernels::Program& program, const std::string& entry,
+              std::shared_ptr<PendingKernel> kernel);
+    /// The same for a program of the graph's own.
     void note(const std::string& text, const std::string& entry,
               std::shared_ptr<PendingKernel> kernel);
     bool is_open() const { return open_; }

@@ -17,6 +17,8 @@ inline std::vector<const std::byte*> constant_marks(const StepArgs& a) {
     return marks;
 }
 
+class MadeLaunches;
+
 /// A step whose first run may be recorded as later ones.
 class ReadyStep {
 public:
@@ -32,8 +34,9 @@ protected:
 /// joins another.
 class JoinableStep : public Step {
 public:
-    /// Its launch while it waits; null when it cannot be joined, or has started.
-    virtual const kernels::Launch* waiting() const = 0;
+    /// Its launch (MadeLaunches::joinable) while it waits; null when it cannot be joined, or has
+    /// started.
+    virtual std::shared_ptr<const MadeLaunches> waiting() const = 0;
     /// Requests its kernels.
     virtual void start() = 0;
 };

@@ -46,7 +46,8 @@ std::string hash_of(const kernels::Launch& l) {
     return to_text(s.xxh3());
 }
 
-/// Which operands and results lie where an earlier one does: tactics may depend on it.
+/// Which operands and results lie where an earlier one does, or elsewhere in its buffer: tactics
+/// and their scratch memory may depend on it.
 std::string sharing_text(const Problem& p) {
     std::vector<const Operand*> all;
     for (std::span<const Operand> part : {p.in, p.out}) {
@@ -56,11 +57,17 @@ std::string sharing_text(const Problem& p) {
     }
     std::string text;
     for (size_t i = 0; i < all.size(); ++i) {
-        auto same = [o = all[i]](const Operand* other) {
-            return other->buffer == o->buffer && other->view.offset == o->view.offset;
+        auto shares = [o = all[i]](const Operand* other) { return other->buffer == o->buffer; };
+        auto same = [&](const Operand* other) {
+            return shares(other) && other->view.offset == all[i]->view.offset;
         };
-        auto at = static_cast<size_t>(std::find_if(all.begin(), all.end(), same) - all.begin());
-        text += at < i ? str(' ', i, '=', at) : "";
+        auto first = [&](const auto& what) {
+            return static_cast<size_t>(std::find_if(all.begin(), all.end(), what) - all.begin());
+        };
+        if (first(shares) < i) {
+            append(text, first(same) < i ? str(' ', i, '=', first(same))
+                                         : str(' ', i, '~', first(shares)));
+        }
     }
     return text;
 }
@@ -106,9 +113,15 @@ void KernelReuse::begin_plan() {
 std::shared_ptr<KnownProblem> KernelReuse::known(const Family& family, const Problem& problem,
                                                  const std::function<std::vector<Tactic>()>& make) {
     constexpr size_t most_problems = 1000; // of about 20 KB each
-    std::string text = problem_text(family, problem) + sharing_text(problem);
+    std::string& nodes = group_texts_[problem.group.nodes.data()];
+    if (nodes.empty()) {
+        nodes = group_text(family, problem.group);
+    }
+    std::string text = nodes;
+    add_operands(text, problem);
+    append(text, sharing_text(problem));
     for (const auto& [name, size] : problem.symbols) { // attributes may be in terms of them
-        if (text.find(name) != std::string::npos) {
+        if (nodes.find(name) != std::string::npos) {
             append(text, str(' ', name, '=', size));
         }
     }
@@ -145,16 +158,11 @@ KernelReuse::Choices KernelReuse::numbered(const KnownProblem& known) {
 }
 
 int64_t KernelReuse::add(const Family& family, const Problem& problem,
-                         std::shared_ptr<KnownProblem> known, Use use) {
+                         const std::shared_ptr<KnownProblem>& known, Use use) {
     const std::vector<Tactic>& tactics = known->tactics;
     total_us_ += tactics[0].cost_us;
-    auto use_best = [&] {
-        Emitted e = family.emit(problem, tactics[0]);
-        use(tactics[0], e);
-        return e.scratch;
-    };
     if (tactics.size() == 1 && family.variants == 1) {
-        return use_best();
+        return use(problem, 0, 0);
     }
     if (known->candidates.empty()) {
         find_candidates(*known, family, problem);
@@ -166,11 +174,10 @@ int64_t KernelReuse::add(const Family& family, const Problem& problem,
     Choices& c = choices_[it->second];
     c.steps += 1;
     if (c.candidates.size() == 1) {
-        return use_best();
+        return use(problem, 0, 0);
     }
-    int64_t scratch = known->scratch;
-    steps_.push_back({it->second, &family, KeptProblem(problem), std::move(known), std::move(use)});
-    return scratch;
+    steps_.push_back({it->second, KeptProblem(problem), std::move(use)});
+    return known->scratch;
 }
 
 /// The cheapest candidate whose texts are all open; `without` counts as closed.
@@ -273,9 +280,7 @@ void KernelReuse::finish() {
     choose();
     for (const Step& s : steps_) {
         const Candidate& c = choices_[s.choices].candidates[choices_[s.choices].chosen];
-        Tactic t = s.known->tactics[c.tactic];
-        t.variant = c.variant;
-        s.use(t, s.family->emit(s.problem.problem(), t));
+        s.use(s.problem.problem(), c.tactic, c.variant);
     }
     begin_plan();
 }

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -48,22 +49,27 @@ struct KnownProblem {
     std::vector<Candidate> candidates;    // empty until a plan asks for them
     std::vector<std::string> texts;       // of all that were looked at, in their order
     int64_t scratch = 0;                  // of the best
+    /// A tactic and its variant whose programs a profile has; unset until a plan asks.
+    std::optional<std::pair<size_t, int>> in_profile;
 };
 
 class KernelReuse {
 public:
-    using Use = std::function<void(const kernels::Tactic&, const kernels::Emitted&)>;
+    /// Takes the choice: a tactic of the known problem, by number, and its variant. Returns the
+    /// bytes of scratch memory.
+    using Use = std::function<int64_t(const kernels::Problem&, size_t tactic, int variant)>;
 
     /// Starts another plan.
     void begin_plan();
-    /// The problem, with the tactics from `make` the first time.
+    /// The problem, with the tactics from `make` the first time. The graph of its group must stay
+    /// where it is.
     std::shared_ptr<KnownProblem> known(const kernels::Family& family,
                                         const kernels::Problem& problem,
                                         const std::function<std::vector<kernels::Tactic>()>& make);
     /// Adds the next step of the plan. Calls `use` with the choice: at once for a single tactic,
     /// else in finish(). Returns the largest scratch memory of the candidates.
     int64_t add(const kernels::Family& family, const kernels::Problem& problem,
-                std::shared_ptr<KnownProblem> known, Use use);
+                const std::shared_ptr<KnownProblem>& known, Use use);
     /// Decides, once all steps are added.
     void finish();
 
@@ -81,9 +87,7 @@ private:
     };
     struct Step {
         size_t choices;
-        const kernels::Family* family;
         KeptProblem problem;
-        std::shared_ptr<const KnownProblem> known;
         Use use;
     };
 
@@ -95,6 +99,7 @@ private:
     void close_texts();
     void choose();
 
+    std::unordered_map<const Node*, std::string> group_texts_;                // by the first node
     std::unordered_map<std::string, std::shared_ptr<KnownProblem>> problems_; // of all plans
     std::map<std::string, size_t> numbers_;                                   // of texts, by hash
     std::vector<bool> open_;                                        // by number: used in the plan

@@ -55,14 +55,14 @@ std::vector<Tactic> candidates_of(const std::vector<Tactic>& tactics, size_t mos
     return out;
 }
 
-std::string problem_text(const kernels::Family& family, const Problem& p) {
+std::string group_text(const kernels::Family& family, const kernels::Group& group) {
     std::string text(family.name);
     std::map<Value, std::string> names;
-    for (size_t i = 0; i < p.group.inputs.size(); ++i) {
-        names[p.group.inputs[i]] = str('i', i);
+    for (size_t i = 0; i < group.inputs.size(); ++i) {
+        names[group.inputs[i]] = str('i', i);
     }
-    for (size_t n = 0; n < p.group.nodes.size(); ++n) {
-        const Node& node = p.group.nodes[n];
+    for (size_t n = 0; n < group.nodes.size(); ++n) {
+        const Node& node = group.nodes[n];
         text += str(' ', node.def->name, '{', print_attrs(*node.def, node.attrs.get()), "}(");
         for (Value v : node.inputs) {
             auto it = names.find(v);
@@ -73,17 +73,26 @@ std::string problem_text(const kernels::Family& family, const Problem& p) {
             names[node.outputs[k]] = str('n', n, '.', k);
         }
     }
+    std::replace_if(
+        text.begin(), text.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
+    return text;
+}
+
+void add_operands(std::string& text, const Problem& p) {
     for (size_t i = 0; i < p.in.size(); ++i) {
-        text += str(i == 0 ? " : " : ", ", p.constants[i] != nullptr ? "const " : "",
-                    operand_text(p.in[i]));
+        append(text, str(i == 0 ? " : " : ", ", p.constants[i] != nullptr ? "const " : "",
+                         operand_text(p.in[i])));
     }
     for (size_t i = 0; i < p.out.size(); ++i) {
-        text += str(i == 0 ? " -> " : ", ", operand_text(p.out[i]));
+        append(text, str(i == 0 ? " -> " : ", ", operand_text(p.out[i])));
     }
     text += p.tf32 ? " tf32" : "";
     text += p.batch_invariant ? " batch_invariant" : "";
-    std::replace_if(
-        text.begin(), text.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
+}
+
+std::string problem_text(const kernels::Family& family, const Problem& p) {
+    std::string text = group_text(family, p.group);
+    add_operands(text, p);
     return text;
 }
 

@@ -39,6 +39,9 @@ std::vector<kernels::Tactic> candidates_of(const std::vector<kernels::Tactic>& t
 /// Everything that determines a problem's time, as one line: family, ops with attributes, and
 /// dtype, shape, strides and alignment of each operand.
 std::string problem_text(const kernels::Family& family, const kernels::Problem& p);
+/// Its parts: the nodes, equal for all shapes, and the operands.
+std::string group_text(const kernels::Family& family, const kernels::Group& group);
+void add_operands(std::string& text, const kernels::Problem& p);
 /// Emits the candidates. Errors: those of the family.
 TuningJob make_job(const kernels::Family& family, const kernels::Problem& p,
                    const std::vector<kernels::Tactic>& candidates, std::string problem,

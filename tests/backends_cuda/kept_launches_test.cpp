@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches that plans of one execution share.
+#include "backends/cuda/backend.h"
+#include "backends/cuda/options.h"
+#include "backends/cuda/run/kept_launches.h"
+#include "backends_cuda/timed_gpu.h"
+#include "emulator/emulated_gpu.h"
+#include "ops/ops.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace ingot::test {
+namespace {
+
+class KeptLaunchesTest : public ::testing::Test {
+protected:
+    KeptLaunchesTest() {
+        Value x = g_.add_input("x", parse_type("f16[8,64]"));
+        Value y = g_.add_input("y", parse_type("f16[64,8]"));
+        g_.add_output("z", ops::matmul(g_, x, y));
+        known_->tactics.resize(2);
+    }
+
+    cuda::KeptLaunches::Key key(int buffer, int64_t offset, const std::byte* constant = nullptr,
+                                bool backwards = false, size_t tactic = 0, int variant = 0) {
+        plan::Operand o{DType::F16, buffer, plan::dense({8, 64})};
+        o.view.offset = offset;
+        Symbols symbols;
+        plan::Group group = plan::group_of(g_, g_.nodes().back());
+        std::vector<plan::Operand> in{o, o};
+        std::vector<const std::byte*> constants{nullptr, constant};
+        kernels::Problem p{group, symbols, in, {&o, 1}, constants, gpu_.arch()};
+        p.backwards = backwards;
+        return {g_.nodes().back(), known_, tactic, variant, p};
+    }
+    std::shared_ptr<cuda::MadeLaunches> find(const cuda::KeptLaunches::Key& k) {
+        return kept_.find(
+            k, [] { return std::make_shared<cuda::MadeLaunches>(kernels::Emitted(), "t", false); });
+    }
+
+    Graph g_;
+    TimedGpu gpu_;
+    std::shared_ptr<cuda::KnownProblem> known_ = std::make_shared<cuda::KnownProblem>();
+    cuda::KeptLaunches kept_;
+};
+
+TEST_F(KeptLaunchesTest, EqualPlacesAndChoicesShareThem) {
+    kept_.begin_plan();
+    auto first = find(key(3, 64));
+    EXPECT_EQ(find(key(3, 64)), first);
+    std::byte weights{};
+    EXPECT_NE(find(key(4, 64)), first);
+    EXPECT_NE(find(key(3, 128)), first);
+    EXPECT_NE(find(key(3, 64, &weights)), first);
+    EXPECT_NE(find(key(3, 64, nullptr, true)), first);
+    EXPECT_NE(find(key(3, 64, nullptr, false, 1)), first);
+    EXPECT_NE(find(key(3, 64, nullptr, false, 0, 1)), first);
+    auto other = known_;
+    known_ = std::make_shared<cuda::KnownProblem>();
+    EXPECT_NE(find(key(3, 64)), first) << "a problem of other shapes";
+    known_ = other;
+    EXPECT_EQ(find(key(3, 64)), first);
+}
+
+TEST_F(KeptLaunchesTest, LaunchesThatNoPlanAsksForAreDropped) {
+    std::weak_ptr<cuda::MadeLaunches> first;
+    std::weak_ptr<cuda::MadeLaunches> used;
+    for (int plan = 0; plan < 20; ++plan) {
+        kept_.begin_plan();
+        auto one = find(key(1, 0));
+        EXPECT_TRUE(plan == 0 || one == used.lock());
+        used = one;
+        if (plan == 0) {
+            first = find(key(2, 0));
+        }
+        kept_.end_plan();
+        EXPECT_EQ(first.expired(), plan >= 8) << plan;
+    }
+}
+
+/// Rows of x that grow, as a decoder's caches do, beside rows that do not: a product, a rotation
+/// and sums that may join, one of them after a reduction.
+Graph grows() {
+    Graph g;
+    Value x = g.add_input("x", parse_type("f32[N,32]"));
+    Value q = g.add_input("q", parse_type("f32[3,32]"));
+    Value w = g.add_input("w", parse_type("f32[32,32]"));
+    Value a = ops::matmul(g, q, w);
+    Value b = ops::matmul(g, a, ops::permute(g, x, {1, 0}));
+    g.add_output("scores", ops::softmax(g, b, 1));
+    g.add_output("all", ops::matmul(g, ops::softmax(g, b, 1), x));
+    g.add_output("turned", ops::exp(g, ops::permute(g, q, {1, 0})));
+    g.add_output("sum", ops::add(g, a, q));
+    g.add_output("moved", ops::reverse(g, ops::exp(g, x), 0));
+    return g;
+}
+
+std::vector<Tensor> inputs_of(int64_t rows) {
+    std::mt19937 random(static_cast<uint32_t>(rows));
+    std::vector<Tensor> in;
+    for (const Shape& s : {Shape{rows, 32}, Shape{3, 32}, Shape{32, 32}}) {
+        Tensor t = Tensor::empty(DType::F32, s);
+        for (int64_t i = 0; i < t.count(); ++i) {
+            t.set_f64(i, static_cast<double>(random() % 2000) / 1000 - 1);
+        }
+        in.push_back(std::move(t));
+    }
+    return in;
+}
+
+TEST(KeptLaunchesOfPlans, EachShapeGivesTheBitsOfAContextOfItsOwn) {
+    auto graph = std::make_shared<const Graph>(grows());
+    emulator::EmulatedGpu gpu(90);
+    auto backend = cuda::make_backend(gpu, 1);
+    CompileOptions options;
+    options.of<CudaOptions>().runtime_cache = "";
+    options.cached_plans = 2; // most shapes are planned again
+    auto executable = backend->compile(graph, options);
+    auto execution = executable->create_execution();
+    for (int64_t rows : {5, 6, 7, 5, 6, 40, 5, 7, 41, 6}) {
+        std::vector<Tensor> in = inputs_of(rows);
+        auto run = [&in](Execution& e) {
+            std::vector<Shape> shapes;
+            for (const Tensor& t : in) {
+                shapes.push_back(t.shape());
+            }
+            e.prepare(shapes);
+            std::vector<Tensor> out(5);
+            Status s = e.run(in, out);
+            EXPECT_TRUE(s.ok()) << e.error();
+            return out;
+        };
+        std::vector<Tensor> got = run(*execution);
+        std::vector<Tensor> want = run(*executable->create_execution());
+        for (size_t i = 0; i < want.size(); ++i) {
+            ASSERT_EQ(got[i].shape(), want[i].shape()) << rows;
+            EXPECT_TRUE(std::ranges::equal(got[i].bytes(), want[i].bytes())) << rows << ", " << i;
+        }
+    }
+}
+
+} // namespace
+} // namespace ingot::test
