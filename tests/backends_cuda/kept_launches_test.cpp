@@ -5,7 +5,9 @@
 #include "backends/cuda/run/kept_launches.h"
 #include "backends_cuda/timed_gpu.h"
 #include "emulator/emulated_gpu.h"
+#include "ir/text.h"
 #include "ops/ops.h"
+#include "passes/random_graph.h"
 
 #include <gtest/gtest.h>
 
@@ -97,6 +99,36 @@ Graph grows() {
     return g;
 }
 
+/// Runs shapes one after another in one execution, most of them planned again, and each in an
+/// execution of its own.
+void expect_bits_of_their_own(emulator::EmulatedGpu& gpu, const std::shared_ptr<const Graph>& graph,
+                              const std::vector<std::vector<Tensor>>& runs) {
+    auto backend = cuda::make_backend(gpu, 1);
+    CompileOptions options;
+    options.of<CudaOptions>().runtime_cache = "";
+    options.cached_plans = 2;
+    options.poison = true;
+    auto executable = backend->compile(graph, options);
+    auto execution = executable->create_execution();
+    for (size_t n = 0; n < runs.size(); ++n) {
+        const std::vector<Tensor>& in = runs[n];
+        auto run = [&](Execution& e) {
+            std::vector<Tensor> out(graph->outputs().size());
+            Status s = e.run(in, out);
+            EXPECT_TRUE(s.ok()) << "run " << n << ": " << e.error();
+            return out;
+        };
+        std::vector<Tensor> got = run(*execution);
+        std::vector<Tensor> want = run(*executable->create_execution());
+        for (size_t i = 0; i < want.size(); ++i) {
+            EXPECT_EQ(got[i], want[i]) << "run " << n << ", output " << i;
+        }
+        if (::testing::Test::HasFailure()) {
+            return;
+        }
+    }
+}
+
 std::vector<Tensor> inputs_of(int64_t rows) {
     std::mt19937 random(static_cast<uint32_t>(rows));
     std::vector<Tensor> in;
@@ -111,34 +143,28 @@ std::vector<Tensor> inputs_of(int64_t rows) {
 }
 
 TEST(KeptLaunchesOfPlans, EachShapeGivesTheBitsOfAContextOfItsOwn) {
-    auto graph = std::make_shared<const Graph>(grows());
     emulator::EmulatedGpu gpu(90);
-    auto backend = cuda::make_backend(gpu, 1);
-    CompileOptions options;
-    options.of<CudaOptions>().runtime_cache = "";
-    options.cached_plans = 2; // most shapes are planned again
-    auto executable = backend->compile(graph, options);
-    auto execution = executable->create_execution();
+    std::vector<std::vector<Tensor>> runs;
     for (int64_t rows : {5, 6, 7, 5, 6, 40, 5, 7, 41, 6}) {
-        std::vector<Tensor> in = inputs_of(rows);
-        auto run = [&in](Execution& e) {
-            std::vector<Shape> shapes;
-            for (const Tensor& t : in) {
-                shapes.push_back(t.shape());
-            }
-            e.prepare(shapes);
-            std::vector<Tensor> out(5);
-            Status s = e.run(in, out);
-            EXPECT_TRUE(s.ok()) << e.error();
-            return out;
-        };
-        std::vector<Tensor> got = run(*execution);
-        std::vector<Tensor> want = run(*executable->create_execution());
-        for (size_t i = 0; i < want.size(); ++i) {
-            ASSERT_EQ(got[i].shape(), want[i].shape()) << rows;
-            EXPECT_TRUE(std::ranges::equal(got[i].bytes(), want[i].bytes())) << rows << ", " << i;
-        }
+        runs.push_back(inputs_of(rows));
     }
+    expect_bits_of_their_own(gpu, std::make_shared<const Graph>(grows()), runs);
+    EXPECT_EQ(gpu.problems(), "");
+}
+
+TEST(KeptLaunchesOfPlans, OfRandomGraphsToo) {
+    emulator::EmulatedGpu gpu(90);
+    for (uint64_t seed = 0; seed < 25; ++seed) {
+        SCOPED_TRACE(str("seed ", seed));
+        auto graph = std::make_shared<const Graph>(random_graph(seed + 7100));
+        std::vector<std::vector<Tensor>> runs;
+        for (int64_t n : {3, 1, 4, 3, 5, 4}) {
+            runs.push_back(random_inputs(*graph, seed, n));
+        }
+        expect_bits_of_their_own(gpu, graph, runs);
+        ASSERT_FALSE(HasFailure()) << print(*graph);
+    }
+    EXPECT_EQ(gpu.problems(), "");
 }
 
 } // namespace
