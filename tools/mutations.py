@@ -90,6 +90,20 @@ ROWS = [
     ("src/backends/cpu/kernels/reduce.cpp", 'bool lowest = fn == "max";', 'bool lowest = fn == "min";',
      "test_backends_cpu", "*Reduc*"),
     ("src/base/thread_pool.cpp", "return (a - 1) / b + 1;", "return a / b + 1;", "test_base", "thread_pool.*"),
+    ("src/backends/cuda/run/kept_launches.cpp", "{o.buffer, o.view.offset}", "{o.buffer, 0}",
+     "test_backends_cuda", "KeptLaunches*"),
+    ("src/backends/cuda/run/kept_launches.cpp", "backwards(problem.backwards)", "backwards(false)",
+     "test_backends_cuda", "KeptLaunchesTest.*"),
+    ("src/backends/cuda/run/kept_launches.cpp", "plan + few_plans <= plan_", "plan > plan_",
+     "test_backends_cuda", "KeptLaunchesTest.*"),
+    ("src/backends/cuda/run/launch_list.cpp", "std::exchange(item.has_run, true)", "true",
+     "test_backends_cuda", "Specialise.AShapeThatRunsOnceAsksForNoVariant"),
+    ("src/backends/cuda/tune/kernel_reuse.cpp", "str(' ', i, '~', first(shares))", "std::string()",
+     "test_backends_cuda", "KernelReuse.*"),
+    ("plugins/onnxruntime/kept_blocks.cpp", "waits = out.number > waited_;", "waits = false;",
+     "test_onnxruntime", "KeptBlocks.*"),
+    ("plugins/onnxruntime/kept_blocks.cpp", "kept_bytes_ + size > most_bytes", "size > most_bytes",
+     "test_onnxruntime", "KeptBlocks.*"),
 ]
 
 
