@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+
 namespace ingot::test {
 namespace {
 
@@ -391,6 +394,46 @@ TEST(Attention, ClustersSplitTheKeysOfFewRows) {
     clustered(graph_of(DType::F16, {1, 2, 1, 4, 700, 16, 16}, a), "att_mma_c8");
     a.offset = -2; // the first rows see nothing at all
     clustered(graph_of(DType::F16, {1, 2, 1, 4, 700, 16, 16}, a), "att_mma_c8");
+}
+
+/// A mask that shows each row the keys of these ranges.
+Tensor shown(const std::string& type, const std::vector<std::pair<int64_t, int64_t>>& ranges) {
+    Type t = parse_type(type);
+    Tensor mask = Tensor::empty(t.dtype, eval(t.dims, {}));
+    int64_t keys = mask.shape().back();
+    bool adds = is_float(t.dtype);
+    for (int64_t i = 0; i < mask.count(); ++i) {
+        bool any = std::any_of(ranges.begin(), ranges.end(), [&](const auto& r) {
+            return r.first <= i % keys && i % keys < r.second;
+        });
+        double hidden = adds ? -std::numeric_limits<double>::infinity() : 0;
+        mask.set_f64(i, any ? (adds ? 0.5 : 1) : hidden);
+    }
+    return mask;
+}
+
+TEST(Attention, KeysBeforeTheFirstAndBehindTheLastShownAreSkipped) {
+    const std::vector<std::vector<std::pair<int64_t, int64_t>>> cases = {
+        {{0, 40}},     {{700, 731}}, {{1690, 1700}}, {},           {{5, 6}, {1400, 1401}},
+        {{300, 1700}}, {{129, 384}}, {{256, 512}},   {{255, 257}}, {{0, 1700}},
+        {{383, 384}}};
+    for (const auto& ranges : cases) {
+        SCOPED_TRACE(ranges.empty() ? std::string("none")
+                                    : str(ranges[0].first, " to ", ranges.back().second));
+        auto expect = [&](DType t, const Sizes& sizes, const std::string& mask,
+                          const std::string& tactic, double tolerance = -1) {
+            FamilyOptions o{.tactic = tactic, .tolerance = tolerance};
+            o.inputs = {{}, {}, {}, shown(mask, ranges)};
+            expect_family(graph_of(t, sizes, {}, mask), o);
+        };
+        for (const char* tactic : {"att_mma_16x128", "att_mma_16x256"}) {
+            expect(DType::F16, {1, 8, 2, 1, 1700, 32, 32}, "bool[1,1,1,1700]", tactic);
+            expect(DType::F16, {1, 8, 2, 1, 1700, 32, 32}, "f16[1,1,1,1700]", tactic);
+        }
+        expect(DType::F32, {2, 4, 1, 3, 1700, 16, 16}, "bool[2,1,1,1700]", "att_tf32_16x128", 4e-3);
+        // 600 keys for each block of a cluster.
+        expect(DType::F16, {1, 4, 1, 1, 4800, 16, 16}, "bool[1,1,1,4800]", "att_mma_c8w4");
+    }
 }
 
 TEST(Attention, PackedAndStrided) {

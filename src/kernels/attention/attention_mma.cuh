@@ -7,7 +7,8 @@
 // SN of them a step; QREG: q stays in registers; SPLIT: sums go to scratch. ACROSS: the warps share
 // the rows, and each has its own keys of a stage, NW * SN in all. CLUSTER > 1: the blocks of a
 // cluster share fewer than 16 rows and split the keys; each block receives the others' sums for its
-// share of the results, and adds them in order.
+// share of the results, and adds them in order. SKIPS: keys that the mask hides from all rows are
+// not read before the first that it shows, nor behind the last, such as a buffer's unused rows.
 #define STEP (TF32 ? 8 : 16) // of the depth, by one instruction
 #define PADDED(n) (((n) + STEP - 1) / STEP * STEP)
 #define D PADDED(DH)
@@ -140,6 +141,39 @@ DEVICE void store_two(u16* to, float x, float y EPI_PARAMS) {
 }
 #endif
 
+#define SKIPS (ACROSS && STAGED)
+#if SKIPS
+/// Narrows [first, last) to the keys from the first to the last that the mask shows. `room`: two
+/// words for each warp, which later code writes behind a barrier.
+DEVICE void shown_keys(const M* mask, i64 stride, int& first, int& last, u32* room) {
+    u32 low = last, high = first;
+#pragma unroll 4
+    for (int c = first + threadIdx.x; c < last; c += NT)
+        if (staged_mask(mask[c * stride]) != hidden()) {
+            low = low < (u32)c ? low : c;
+            high = c + 1;
+        }
+#pragma unroll
+    for (int m = 16; m > 0; m >>= 1) {
+        const u32 l = shfl_xor(low, m), h = shfl_xor(high, m);
+        low = l < low ? l : low;
+        high = h > high ? h : high;
+    }
+    if ((threadIdx.x & 31) == 0) {
+        room[threadIdx.x >> 4] = low;
+        room[(threadIdx.x >> 4) + 1] = high;
+    }
+    sync();
+#pragma unroll
+    for (int w = 0; w < NW; w++) {
+        low = room[2 * w] < low ? room[2 * w] : low;
+        high = room[2 * w + 1] > high ? room[2 * w + 1] : high;
+    }
+    last = low < high ? high : first; // none: nothing is left
+    first = low < high ? low : first;
+}
+#endif
+
 #if CLUSTER > 1
 constexpr int stage_bytes = (BM + 4 * BN) * pitch + (STAGED ? 8 * BN : 0);
 constexpr int part_bytes = NW * BM * (DV + 2) * 4;
@@ -199,12 +233,18 @@ KERNEL void __launch_bounds__(NT, 1)
     const E* k = K + blockIdx.z * a.k[0] + (i64)g * a.k[1];
     const E* v = V + blockIdx.z * a.v[0] + (i64)g * a.v[1];
     mask += MASK ? blockIdx.z * a.m[0] : 0;
-    const int steps = (last - first + BN - 1) / BN;
+    int steps = (last - first + BN - 1) / BN;
 #if STAGED
     M next = M();
+    const M* mask_row = mask + (i64)g * a.share * a.m[1];
+#endif
+#if SKIPS
+    int skipped = 0; // keys between the first step and the second
+#else
+    constexpr int skipped = 0;
 #endif
     auto fetch = [&](int n) {
-        int key = first + n * BN;
+        int key = first + n * BN + (n > 0 ? skipped : 0);
 #if DH == DV
 #pragma unroll 1
         for (int x = 0; x < 2; x++)
@@ -216,7 +256,7 @@ KERNEL void __launch_bounds__(NT, 1)
 #endif
 #if STAGED
         int c = key + tid < a.keys ? key + tid : a.keys - 1; // `edge` hides keys that are none
-        next = mask[(i64)g * a.share * a.m[1] + c * a.m[3]];
+        next = mask_row[c * a.m[3]];
 #endif
     };
     grid_wait();
@@ -231,6 +271,15 @@ KERNEL void __launch_bounds__(NT, 1)
         copy_chunk<DH>(q_s + chunk_at(r, c), q + (ok ? head * a.q[1] + s * a.q[2] : 0), c, ok);
     }
     cp_async_commit();
+#if SKIPS
+    if (steps > 2) { // the first step is on its way
+        int shown = first, end = last;
+        shown_keys(mask_row, a.m[3], shown, end, (u32*)(bias + BN));
+        last = end;
+        skipped = shown - first >= 2 * BN ? (shown - first) / BN * BN - BN : 0;
+        steps = (last - first - skipped + BN - 1) / BN;
+    }
+#endif
     int hides = first_hidden(a, m0, BM, last);
     float o[MI][W / 2];
     Softmax softmax[MI];
@@ -257,7 +306,8 @@ KERNEL void __launch_bounds__(NT, 1)
         cp_async_commit();
         cp_async_wait<1>();
         sync();
-        const int used = used_rows(last - first - (n - 1) * BN);
+        const int from = first + (n - 1) * BN + (n > 1 ? skipped : 0);
+        const int used = used_rows(last - from);
 #if QREG
         if (n == 1) {
 #pragma unroll
@@ -267,7 +317,7 @@ KERNEL void __launch_bounds__(NT, 1)
 #endif
 #pragma unroll 1
         for (int h = ACROSS ? warp * SN : 0; h < used; h += ACROSS ? BN : SN) {
-            int key = first + (n - 1) * BN + h;
+            int key = from + h;
             u32 at = ((n - 1) & 1) * tile + h * pitch, kb = k_s + at;
             float s[MI][SN / 2];
 #pragma unroll
