@@ -58,7 +58,7 @@ public:
     struct Key {
         Key(const Node& n, std::shared_ptr<const KnownProblem> p, size_t tactic, int variant,
             const kernels::Problem& problem);
-        auto operator<=>(const Key&) const = default;
+        auto operator<=>(const Key&) const = default; // NOLINT(modernize-use-nullptr)
 
         const Node* node;
         std::shared_ptr<const KnownProblem> known;
