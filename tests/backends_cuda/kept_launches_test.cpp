@@ -19,10 +19,10 @@ namespace {
 class KeptLaunchesTest : public ::testing::Test {
 protected:
     KeptLaunchesTest() {
-        Value x = g_.add_input("x", parse_type("f16[8,64]"));
-        Value y = g_.add_input("y", parse_type("f16[64,8]"));
-        g_.add_output("z", ops::matmul(g_, x, y));
-        known_->tactics.resize(2);
+        Value x = g.add_input("x", parse_type("f16[8,64]"));
+        Value y = g.add_input("y", parse_type("f16[64,8]"));
+        g.add_output("z", ops::matmul(g, x, y));
+        known->tactics.resize(2);
     }
 
     cuda::KeptLaunches::Key key(int buffer, int64_t offset, const std::byte* constant = nullptr,
@@ -30,26 +30,26 @@ protected:
         plan::Operand o{DType::F16, buffer, plan::dense({8, 64})};
         o.view.offset = offset;
         Symbols symbols;
-        plan::Group group = plan::group_of(g_, g_.nodes().back());
+        plan::Group group = plan::group_of(g, g.nodes().back());
         std::vector<plan::Operand> in{o, o};
         std::vector<const std::byte*> constants{nullptr, constant};
-        kernels::Problem p{group, symbols, in, {&o, 1}, constants, gpu_.arch()};
+        kernels::Problem p{group, symbols, in, {&o, 1}, constants, gpu.arch()};
         p.backwards = backwards;
-        return {g_.nodes().back(), known_, tactic, variant, p};
+        return {g.nodes().back(), known, tactic, variant, p};
     }
     std::shared_ptr<cuda::MadeLaunches> find(const cuda::KeptLaunches::Key& k) {
-        return kept_.find(
+        return kept.find(
             k, [] { return std::make_shared<cuda::MadeLaunches>(kernels::Emitted(), "t", false); });
     }
 
-    Graph g_;
-    TimedGpu gpu_;
-    std::shared_ptr<cuda::KnownProblem> known_ = std::make_shared<cuda::KnownProblem>();
-    cuda::KeptLaunches kept_;
+    Graph g;
+    TimedGpu gpu;
+    std::shared_ptr<cuda::KnownProblem> known = std::make_shared<cuda::KnownProblem>();
+    cuda::KeptLaunches kept;
 };
 
 TEST_F(KeptLaunchesTest, EqualPlacesAndChoicesShareThem) {
-    kept_.begin_plan();
+    kept.begin_plan();
     auto first = find(key(3, 64));
     EXPECT_EQ(find(key(3, 64)), first);
     std::byte weights{};
@@ -59,10 +59,10 @@ TEST_F(KeptLaunchesTest, EqualPlacesAndChoicesShareThem) {
     EXPECT_NE(find(key(3, 64, nullptr, true)), first);
     EXPECT_NE(find(key(3, 64, nullptr, false, 1)), first);
     EXPECT_NE(find(key(3, 64, nullptr, false, 0, 1)), first);
-    auto other = known_;
-    known_ = std::make_shared<cuda::KnownProblem>();
+    auto other = known;
+    known = std::make_shared<cuda::KnownProblem>();
     EXPECT_NE(find(key(3, 64)), first) << "a problem of other shapes";
-    known_ = other;
+    known = other;
     EXPECT_EQ(find(key(3, 64)), first);
 }
 
@@ -70,14 +70,14 @@ TEST_F(KeptLaunchesTest, LaunchesThatNoPlanAsksForAreDropped) {
     std::weak_ptr<cuda::MadeLaunches> first;
     std::weak_ptr<cuda::MadeLaunches> used;
     for (int plan = 0; plan < 20; ++plan) {
-        kept_.begin_plan();
+        kept.begin_plan();
         auto one = find(key(1, 0));
         EXPECT_TRUE(plan == 0 || one == used.lock());
         used = one;
         if (plan == 0) {
             first = find(key(2, 0));
         }
-        kept_.end_plan();
+        kept.end_plan();
         EXPECT_EQ(first.expired(), plan >= 8) << plan;
     }
 }

@@ -16,7 +16,6 @@ namespace {
 
 using ingot::test::error_of;
 using test::CountingMemory;
-using test::number_of;
 using test::stream;
 
 constexpr size_t unit = 64 << 10U;
