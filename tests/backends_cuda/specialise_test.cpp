@@ -267,6 +267,26 @@ TEST(Specialise, AShapeThatRunsOnceAsksForNoVariant) {
     EXPECT_GT(variants(), 0);
 }
 
+/// The first run is the only one that is not a replay.
+TEST(Specialise, AReplayOfTheFirstRunAsksForVariants) {
+    TimedGpu gpu;
+    auto backend = cuda::make_backend(gpu, 2);
+    CompileOptions o = options(Specialise::Lazy);
+    o.of<CudaOptions>().record_first = true;
+    auto e = backend->compile(moving(), o)->create_execution();
+    run(*e, moving_shapes(3, 10, 37));
+    auto steps = static_cast<int>(e->steps().size());
+    ASSERT_GT(steps, 0);
+    auto all = cuda::requested_programs(*backend);
+    EXPECT_TRUE(
+        std::none_of(all.begin(), all.end(), [](const auto& p) { return is_special(p.second); }));
+    for (int i = 0; i < 2000 && special_launches(gpu) < steps; ++i) {
+        run(*e, moving_shapes(3, 10, 37));
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    EXPECT_GE(special_launches(gpu), steps) << "recorded anew with the variants";
+}
+
 TEST(Specialise, AutoIsLazyForDynamicProfilesOnly) {
     auto variants = [](const std::vector<Shape>& min, const std::vector<Shape>& max) {
         TimedGpu gpu;

@@ -317,6 +317,7 @@ bool CudaDevice::replay(SegmentPlan& plan, const RunContext& context) {
         recording = nullptr; // kernels for these very shapes have been compiled
     }
     r.arrivals = arrivals;
+    bool repeats = recording != nullptr && !std::exchange(r.has_repeated, true);
     if (recording == nullptr && (r.impossible || !record_segment(r, plan, context, recording))) {
         r.impossible = r.impossible && !is_first; // the next run tries again
         return false;
@@ -325,6 +326,13 @@ bool CudaDevice::replay(SegmentPlan& plan, const RunContext& context) {
         timeline_->replay(*stream_, *recording, r.launches, ++r.replays);
     } else {
         stream_->parts().recorder->launch(*recording);
+    }
+    if (repeats) {
+        for (const StepEntry& e : plan.steps) {
+            if (auto* step = dynamic_cast<ReadyStep*>(e.step.get())) {
+                step->repeats();
+            }
+        }
     }
     return true;
 }

@@ -125,6 +125,7 @@ private:
         bool impossible = false;
         std::vector<int> launches = {}; // of the timeline
         int replays = 0;
+        bool has_repeated = false;
     };
     // DeviceLaunches
     void begin_plan() override {

@@ -66,6 +66,8 @@ public:
         });
     }
 
+    void repeats() noexcept override { made_->repeats(); }
+
     Status run(const RunContext& c) noexcept override {
         return launched(c, [&] {
             compile();

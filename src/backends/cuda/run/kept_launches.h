@@ -38,8 +38,13 @@ public:
     const std::string& joinable_text() const;
     /// Requests the kernels when it is called first. Errors: those of LaunchList::set.
     LaunchList& list(CudaDevice& device, const std::string& what, Specialise specialise);
-    /// As LaunchList has it.
+    /// These as LaunchList has them.
     bool is_stale() const { return list_ != nullptr && list_->is_stale(); }
+    void repeats() noexcept {
+        if (list_ != nullptr) {
+            list_->repeats();
+        }
+    }
 
 private:
     std::string tactic_;

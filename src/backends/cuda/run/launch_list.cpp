@@ -115,6 +115,14 @@ void LaunchList::run(std::byte* const* buffers, std::byte* scratch) {
     }
 }
 
+void LaunchList::repeats() noexcept {
+    for (Item& item : items_) {
+        if (item.lazy != nullptr) {
+            request_special(item);
+        }
+    }
+}
+
 plan::LaunchReport launch_report(PendingKernel& kernel, const LaunchShape& shape,
                                  const kernels::Arch& arch) {
     plan::LaunchReport r;

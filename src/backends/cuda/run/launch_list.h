@@ -40,6 +40,9 @@ public:
     bool is_stale() const;
     /// `buffers`: addresses by Operand::buffer.
     void run(std::byte* const* buffers, std::byte* scratch);
+    /// The launches of an earlier run are run again without run(). As a second run: asks for
+    /// variants for the exact shapes, where such are wanted.
+    void repeats() noexcept;
     /// Appends the launches. Waits for the compiler.
     void report(std::vector<plan::LaunchReport>& to);
 

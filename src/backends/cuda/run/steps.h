@@ -19,12 +19,14 @@ inline std::vector<const std::byte*> constant_marks(const StepArgs& a) {
 
 class MadeLaunches;
 
-/// A step whose first run may be recorded as later ones.
+/// A step that can be recorded, its first run too.
 class ReadyStep {
 public:
     /// Waits for, or makes, all that the first run would (compiled kernels). False: it failed,
     /// which the run will tell.
     virtual bool get_ready() noexcept = 0;
+    /// A recording of it is replayed for the first time.
+    virtual void repeats() noexcept {}
 
 protected:
     ~ReadyStep() = default;
