@@ -290,7 +290,8 @@ void multiply_batches(const Operand<T>& l, const Operand<T>& r, const Extents& x
             part.rows = swapped ? x.rows : std::min(row_block, x.rows - i);
             const T* left = l.elements.data() + (b * x.rows + i) * x.depth;
             std::vector<A> c(static_cast<size_t>(part.rows * x.columns));
-            for (int64_t j = 0; j < tail; j += tile_width<T>) {
+            int64_t strips = x.depth == 0 ? 0 : tail; // without a depth there are no elements
+            for (int64_t j = 0; j < strips; j += tile_width<T>) {
                 multiply_strip(left, right + j, x.columns, c.data() + j, part, tile_width<T>);
             }
             if (tail < x.columns) {
