@@ -92,7 +92,9 @@ CudaDevice::~CudaDevice() {
     }
 }
 
-void CudaDevice::begin_keeping() {
+void CudaDevice::begin_plan() {
+    reuse_.begin_plan();
+    tile_order_.begin_plan();
     kept_launches_->begin_plan();
 }
 
@@ -317,17 +319,17 @@ bool CudaDevice::replay(SegmentPlan& plan, const RunContext& context) {
         recording = nullptr; // kernels for these very shapes have been compiled
     }
     r.arrivals = arrivals;
-    bool repeats = recording != nullptr && !std::exchange(r.has_repeated, true);
     if (recording == nullptr && (r.impossible || !record_segment(r, plan, context, recording))) {
         r.impossible = r.impossible && !is_first; // the next run tries again
         return false;
     }
+    ++r.replays;
     if (timeline_ != nullptr) {
-        timeline_->replay(*stream_, *recording, r.launches, ++r.replays);
+        timeline_->replay(*stream_, *recording, r.launches, r.replays);
     } else {
         stream_->parts().recorder->launch(*recording);
     }
-    if (repeats) {
+    if (r.replays == 2) { // the first is of the run that was recorded
         for (const StepEntry& e : plan.steps) {
             if (auto* step = dynamic_cast<ReadyStep*>(e.step.get())) {
                 step->repeats();

@@ -125,14 +125,9 @@ private:
         bool impossible = false;
         std::vector<int> launches = {}; // of the timeline
         int replays = 0;
-        bool has_repeated = false;
     };
     // DeviceLaunches
-    void begin_plan() override {
-        reuse_.begin_plan();
-        tile_order_.begin_plan();
-        begin_keeping();
-    }
+    void begin_plan() override;
     void join_steps(SegmentPlan& plan) override;
     bool settle() override;
     bool replay(SegmentPlan& plan, const RunContext& context) override;
@@ -169,7 +164,6 @@ private:
                        std::shared_ptr<const Recording>& recording);
     bool record_segment(Recorded& r, const SegmentPlan& plan, const RunContext& context,
                         std::shared_ptr<const Recording>& recording);
-    void begin_keeping();
     void pass_priority(Stream& stream) const;
     StreamOrder* order() const { return stream_->parts().order; }
 

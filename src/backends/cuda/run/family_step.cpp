@@ -26,8 +26,7 @@ using kernels::Tactic;
 
 class FamilyStep : public JoinableStep, public ReadyStep, public plan::LaunchReporter {
 public:
-    FamilyStep(CudaDevice& device, std::string what)
-        : device_(device), what_(std::move(what)), specialise_(device.state().options.specialise) {}
+    FamilyStep(CudaDevice& device, std::string what) : device_(device), what_(std::move(what)) {}
 
     void reserve_scratch(int64_t bytes) { scratch_bytes_ = std::max(scratch_bytes_, bytes); }
 
@@ -85,7 +84,7 @@ public:
 private:
     LaunchList& list() {
         CHECK(made_ != nullptr, what_, " was left without kernels by its plan");
-        return made_->list(device_, what_, specialise_);
+        return made_->list(device_, what_);
     }
 
     void compile() {
@@ -120,7 +119,6 @@ private:
 
     CudaDevice& device_;
     std::string what_;
-    Specialise specialise_;
     bool complete_ = false; // the plan is complete
     bool waits_ = false;    // for others to join
     std::shared_ptr<MadeLaunches> made_;

@@ -260,6 +260,7 @@ private:
                    str(tactics.empty() ? "" : " + ", plan_.steps[i].step->implementation()));
         }
         const ProfilePrograms* profile = device_.state().profile_programs.get();
+        bool keeps = device_.timeline() == nullptr;
         auto make = [&]() -> std::shared_ptr<LaunchList> {
             std::vector<const kernels::Launch*> launches;
             for (const auto& part : parts) {
@@ -267,7 +268,7 @@ private:
             }
             auto list = std::make_shared<LaunchList>(device_, "joined steps");
             std::shared_ptr<PendingKernel>& kernel = device_.kept_launches().joined_kernel(parts);
-            if (kernel != nullptr && device_.timeline() == nullptr) {
+            if (keeps && kernel != nullptr) {
                 list->set(kernels::joined_arguments(launches), kernel);
                 return list;
             }
@@ -280,10 +281,7 @@ private:
             kernel = list->first_kernel();
             return list;
         };
-        bool open = profile != nullptr && profile->is_open();
-        return device_.timeline() == nullptr && !open
-                   ? device_.kept_launches().find_joined(parts, make)
-                   : make();
+        return keeps ? device_.kept_launches().find_joined(parts, make) : make();
     }
 
     void join(const std::vector<size_t>& entries) {

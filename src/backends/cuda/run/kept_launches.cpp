@@ -5,10 +5,10 @@ namespace ingot::cuda {
 
 static constexpr uint64_t few_plans = 8;
 
-LaunchList& MadeLaunches::list(CudaDevice& device, const std::string& what, Specialise specialise) {
+LaunchList& MadeLaunches::list(CudaDevice& device, const std::string& what) {
     if (list_ == nullptr) {
         auto list = std::make_unique<LaunchList>(device, what);
-        list->set(emitted_, specialise, tactic_);
+        list->set(emitted_, device.state().options.specialise, tactic_);
         list_ = std::move(list);
         if (!can_join_) {
             emitted_ = {};

@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <tuple>
 #include <vector>
 
 namespace ingot::cuda {
@@ -37,7 +36,7 @@ public:
     /// kernels::short_text of its program.
     const std::string& joinable_text() const;
     /// Requests the kernels when it is called first. Errors: those of LaunchList::set.
-    LaunchList& list(CudaDevice& device, const std::string& what, Specialise specialise);
+    LaunchList& list(CudaDevice& device, const std::string& what);
     /// These as LaunchList has them.
     bool is_stale() const { return list_ != nullptr && list_->is_stale(); }
     void repeats() noexcept {
