@@ -4,8 +4,8 @@
 
   gpu_wide.py --work DIR --out FILE.json [--cases a,b] [--build build] [--before build] [--peers ort,eager,compile]
 
-Each case is a model of torchvision, timm, transformers, spandrel, diffusers or others (domain_models.py) with random weights, in 16-bit floats, exported here by
-torch.onnx.export: Ingot and ONNX Runtime get the same file. Ingot replays its own graph; ONNX Runtime runs with
+Each case is a model of torchvision, timm, transformers, spandrel, diffusers or others (wide_models.py, domain_models.py, application_models.py) with
+random weights, in 16-bit floats, exported here by torch.onnx.export: Ingot and ONNX Runtime get the same file. Ingot replays its own graph; ONNX Runtime runs with
 CUDA graphs and bound device memory where the model lets it (`ort_graph` says so), PyTorch eager and torch.compile
 (default mode) under a CUDA graph. All cases prepare side by side, each in a process; then they are timed one by one,
 the sides taking turns. Figures are medians of the GPU's milliseconds. `error` and `torch_error` are the largest

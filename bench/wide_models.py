@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The models of gpu_wide.py, by name, as model_makers.py makes them. Models are left out whose halves PyTorch itself does
 not run."""
+import application_models
 import domain_models
 from model_makers import diffusion, image, image_decoder, restorer, segmentation, speech, text, video, vision, whisper_encoder, zoo
 
@@ -122,4 +123,5 @@ CASES = {
                         use_cache=False),
 }
 CASES.update(domain_models.CASES)
-SCRIPTED = domain_models.SCRIPTED
+CASES.update(application_models.CASES)
+SCRIPTED = domain_models.SCRIPTED | application_models.SCRIPTED
