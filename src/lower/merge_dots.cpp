@@ -81,8 +81,8 @@ int64_t free_axis(const Graph& g, const Node& n) {
     }
     const auto& d = n.as<Dot>();
     const Tensor* w = g.constant(n.inputs[1]);
-    bool plain = w != nullptr && w->rank() == 2 && !is_packed(w->dtype()) && d.b_batch.empty() &&
-                 d.b_contract.size() == 1;
+    bool plain = !d.exact && w != nullptr && w->rank() == 2 && !is_packed(w->dtype()) &&
+                 d.b_batch.empty() && d.b_contract.size() == 1;
     return plain ? 1 - d.b_contract[0] : -1;
 }
 

@@ -14,7 +14,7 @@ namespace ingot::plan {
 namespace {
 
 constexpr int64_t least_repeats = 4; // of each factor: others cost no more than reading them
-constexpr int64_t least_summed = 8;
+constexpr int64_t least_summed = 4;
 constexpr int longest_chain = 16;
 
 /// Whether the map multiplies its two inputs and does nothing else.
@@ -87,15 +87,14 @@ public:
             g_.type(product->inputs[0]).dtype != g_.type(product->inputs[1]).dtype) {
             return std::nullopt;
         }
-        if (rounds_ &&
-            !(holds_halves(g_, product->inputs[0]) && holds_halves(g_, product->inputs[1]))) {
-            return std::nullopt;
-        }
-        return multiplied(r, n, *product);
+        bool exact = rounds_ && !(holds_halves(g_, product->inputs[0]) &&
+                                  holds_halves(g_, product->inputs[1]));
+        return multiplied(r, n, *product, exact);
     }
 
 private:
-    std::optional<Values> multiplied(Rewriter& r, const Node& n, const Node& product) const {
+    std::optional<Values> multiplied(Rewriter& r, const Node& n, const Node& product,
+                                     bool exact) const {
         const Dims& all = g_.type(n.inputs[0]).dims;
         const std::vector<int64_t>& axes = n.as<Reduce>().axes;
         std::array dims{aligned(g_, product.inputs[0], all.size()),
@@ -140,7 +139,7 @@ private:
         Value b = ops::reshape(g, r.mapped(product.inputs[1]), factors[1].dims);
         Value y = ops::dot(g,
                            Dot{factors[0].batch, factors[1].batch, factors[0].summed,
-                               factors[1].summed, g_.type(n.outputs[0]).dtype},
+                               factors[1].summed, g_.type(n.outputs[0]).dtype, exact},
                            a, b);
         // Batch, then what each factor has alone; the sum has them in the axes' order.
         std::vector<int64_t> order = batch;

@@ -206,16 +206,18 @@ extern const OpDef sort_def;
 
 /// (a, b) -> [batch..., free of a..., free of b...] in dtype. Batch and contracted axes are paired
 /// in order. Both operands have one dtype, or both are integers of up to 8 bits. Floats accumulate
-/// in f32 (f64 for f64), integers in i32 (64 bits for wider operands).
+/// in f32 (f64 for f64), integers in i32 (64 bits for wider operands). `exact`: no backend rounds
+/// operands of f32, whatever its options allow for products.
 struct Dot {
     std::vector<int64_t> a_batch;
     std::vector<int64_t> b_batch;
     std::vector<int64_t> a_contract;
     std::vector<int64_t> b_contract;
     DType dtype = DType::F32;
+    bool exact = false;
     static void fields(auto& s, auto&& f) {
         f("a_batch", s.a_batch), f("b_batch", s.b_batch), f("a_contract", s.a_contract),
-            f("b_contract", s.b_contract), f("dtype", s.dtype);
+            f("b_contract", s.b_contract), f("dtype", s.dtype), f("exact", s.exact);
     }
 };
 extern const OpDef dot_def;

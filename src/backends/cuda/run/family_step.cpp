@@ -252,6 +252,11 @@ void keep_to_workspace(std::vector<Tactic>& tactics, const Family& family, const
 
 } // namespace
 
+static bool has_exact_product(const Group& group) {
+    return std::any_of(group.nodes.begin(), group.nodes.end(),
+                       [](const Node& n) { return n.is(dot_def) && n.as<Dot>().exact; });
+}
+
 /// Whether it multiplies by a matrix of a Fourier transform, of whose results TF32 loses the small
 /// ones.
 static bool multiplies_by_dft_basis(const StepArgs& a) {
@@ -291,7 +296,8 @@ std::unique_ptr<Step> make_family_step(const StepArgs& args) {
                     args.out,
                     constants,
                     device.arch(),
-                    device.state().options.tf32 && !multiplies_by_dft_basis(args),
+                    device.state().options.tf32 && !has_exact_product(args.group) &&
+                        !multiplies_by_dft_basis(args),
                     args.options.batch_invariant};
     problem.backwards = device.tile_order().add(problem);
     std::string what = layer_text(args.node.name, family.name);
