@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contraction on ordinary arithmetic units: a block of 256 threads makes 64 x 64 results, 4 x 4 per
-// thread; each step moves 16 of the depth through shared memory. A_ROWS and B_COLUMNS: neighbouring
+// thread; each step moves 16 of the depth through one of two buffers in shared memory, and its
+// elements are loaded while the step before is multiplied. A_ROWS and B_COLUMNS: neighbouring
 // threads load neighbouring rows (columns) instead of neighbouring depths.
-constexpr int simt_pitch = 65;
+constexpr int simt_pitch = 68;        // four elements of a row are aligned
 constexpr i64 outside = (i64)1 << 62; // no offset: strides may be negative
 
 struct SimtTile {
@@ -44,41 +45,51 @@ struct Strided {
 /// a(i, k) and b(i, k) give the thread's i-th element at depth k, which is inside.
 template <class A, class B>
 DEVICE void simt_multiply(ACC (&acc)[4][4], u8* memory, const SimtTile& t, i64 depth, A& a, B& b) {
-    ACC* sa = (ACC*)memory;
-    ACC* sb = sa + 16 * simt_pitch;
+    using Four = Pack<ACC, 4>;
+    constexpr int operand = 16 * simt_pitch;
+    ACC* now = (ACC*)memory;
+    ACC* other = now + 2 * operand;
+    ACC next_a[4], next_b[4];
+    auto load = [&](i64 k0) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const i64 ka = k0 + SimtTile::depth(A_ROWS, i), kb = k0 + SimtTile::depth(B_COLUMNS, i);
+            next_a[i] = ka < depth ? a(i, ka) : (ACC)0;
+            next_b[i] = kb < depth ? b(i, kb) : (ACC)0;
+        }
+    };
 #pragma unroll
     for (int i = 0; i < 4; i++)
 #pragma unroll
         for (int j = 0; j < 4; j++)
             acc[i][j] = (ACC)0;
+    load(0);
 #pragma unroll 1
     for (i64 k0 = 0; k0 < depth; k0 += 16) {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            int ka = SimtTile::depth(A_ROWS, i), kb = SimtTile::depth(B_COLUMNS, i);
-            sa[ka * simt_pitch + SimtTile::outer(A_ROWS, i)] =
-                k0 + ka < depth ? a(i, k0 + ka) : (ACC)0;
-            sb[kb * simt_pitch + SimtTile::outer(B_COLUMNS, i)] =
-                k0 + kb < depth ? b(i, k0 + kb) : (ACC)0;
+            now[SimtTile::depth(A_ROWS, i) * simt_pitch + SimtTile::outer(A_ROWS, i)] = next_a[i];
+            now[operand + SimtTile::depth(B_COLUMNS, i) * simt_pitch +
+                SimtTile::outer(B_COLUMNS, i)] = next_b[i];
         }
-        sync();
+        sync(); // the step before has been read by all, too: the next one may overwrite it
+        if (k0 + 16 < depth)
+            load(k0 + 16);
 #pragma unroll 4
         for (int k = 0; k < 16; k++) {
-            ACC x[4], y[4];
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                x[i] = sa[k * simt_pitch + t.ty + 16 * i];
-                y[i] = sb[k * simt_pitch + t.tx + 16 * i];
-            }
+            const Four x = *(const Four*)(now + k * simt_pitch + t.ty * 4);
+            const Four y = *(const Four*)(now + operand + k * simt_pitch + t.tx * 4);
 #pragma unroll
             for (int i = 0; i < 4; i++)
 #pragma unroll
                 for (int j = 0; j < 4; j++)
-                    acc[i][j] += x[i] * y[j];
+                    acc[i][j] += x.v[i] * y.v[j];
         }
-        sync();
+        ACC* written = now;
+        now = other, other = written;
     }
     end_main_loop();
+    sync();
 }
 
 DEVICE void simt_epilogue(const ACC (&acc)[4][4], u8* memory, const SimtTile& t, const Geometry& g,
@@ -86,9 +97,8 @@ DEVICE void simt_epilogue(const ACC (&acc)[4][4], u8* memory, const SimtTile& t,
     ACC* tile = (ACC*)memory;
 #pragma unroll
     for (int i = 0; i < 4; i++)
-#pragma unroll
-        for (int j = 0; j < 4; j++)
-            tile[(t.ty + 16 * i) * tile_pitch + t.tx + 16 * j] = acc[i][j];
+        *(Pack<ACC, 4>*)(tile + (t.ty * 4 + i) * tile_pitch + t.tx * 4) =
+            Pack<ACC, 4>{{acc[i][0], acc[i][1], acc[i][2], acc[i][3]}};
     sync();
     FromTile fetch = {tile};
     RowsFrom rows = {t.m0, g.m};
