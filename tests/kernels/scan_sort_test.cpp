@@ -67,6 +67,19 @@ TEST(Scan, ShortRows) {
     EXPECT_EQ(tactic_names(scan_graph("f32[64,257]", "sum", 1)).front(), "rows");
 }
 
+TEST(Scan, ShortColumns) {
+    for (const char* t : {"f32[1,40]", "f16[64,33]", "f64[65,70]", "i64[2,200,64]", "u8[256,97]"}) {
+        SCOPED_TRACE(t);
+        int64_t axis = parse_type(t).rank() - 2;
+        for (bool reverse : {false, true}) {
+            expect_family(scan_graph(t, "sum", axis, reverse, reverse),
+                          with_tactic("short_columns"));
+        }
+    }
+    // The decays of state-space models.
+    EXPECT_EQ(tactic_names(scan_graph("f32[24,256,256]", "sum", 1)).front(), "short_columns");
+}
+
 TEST(Scan, FunctionsAndDTypes) {
     for (const char* fn : {"sum", "min", "max"}) {
         for (const char* t : {"f64[2,3000]", "f16[3,90]", "i64[3,90]", "u8[3,90]", "bf16[3,90]"}) {

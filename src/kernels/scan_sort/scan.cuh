@@ -2,8 +2,9 @@
 // Cumulative FN along an axis, one row per block (blockIdx.y counts rows). PHASE 0: the block loops
 // over the row with a carry. Long rows: 1 combines each tile, 2 scans the results of a row's tiles,
 // 3 scans each tile from the result before it. PHASE 4: a thread per row, for many adjacent rows.
-// PHASE 5: a warp per row, for rows of at most 32 * SHARE elements. T stored, C compute; EXCLUSIVE
-// and REVERSE as in the op; VECTORS: rows are contiguous and accessed by 8 elements.
+// PHASE 5: a warp per row, for rows of at most 32 * SHARE elements. PHASE 6: 8 warps, whose lanes
+// are 32 adjacent rows, for rows of at most 8 * SHARE elements. T stored, C compute; EXCLUSIVE and
+// REVERSE as in the op; VECTORS: rows are contiguous and accessed by 8 elements.
 #define TILE (256 * 8)
 DEVICE C shift_up(C v, int d) {
     union {
@@ -154,6 +155,38 @@ KERNEL void __launch_bounds__(256)
     for (int e = 0; e < SHARE; e++) {
         C next = combine<FN>(running, v[e]);
         if (first + e < l.n)
+            out[at[1] + place(first + e, l.n) * l.out_step] = narrow<T>(EXCLUSIVE ? running : next);
+        running = next;
+    }
+}
+#elif PHASE == 6
+KERNEL void __launch_bounds__(256)
+    scan_short_columns(const T* __restrict__ x, T* __restrict__ out, Nest kept, Line l) {
+    begin_kernel();
+    __shared__ C sums[8][32];
+    grid_wait();
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const i64 row = (i64)blockIdx.x * 32 + lane, first = (i64)warp * SHARE;
+    const bool inside = row < kept.count;
+    i64 at[2];
+    locate<KR, 2>(kept, inside ? row : 0, at);
+    C v[SHARE], own = IDENTITY, running = IDENTITY;
+#pragma unroll
+    for (int e = 0; e < SHARE; e++) {
+        v[e] = inside && first + e < l.n ? (C)widen(x[at[0] + place(first + e, l.n) * l.x_step])
+                                         : IDENTITY;
+        own = combine<FN>(own, v[e]);
+    }
+    sums[warp][lane] = own;
+    sync();
+#pragma unroll
+    for (int w = 0; w < 8; w++)
+        if (w < warp)
+            running = combine<FN>(running, sums[w][lane]);
+#pragma unroll
+    for (int e = 0; e < SHARE; e++) {
+        C next = combine<FN>(running, v[e]);
+        if (inside && first + e < l.n)
             out[at[1] + place(first + e, l.n) * l.out_step] = narrow<T>(EXCLUSIVE ? running : next);
         running = next;
     }
