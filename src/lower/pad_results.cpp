@@ -19,7 +19,7 @@ constexpr int64_t vector = 8; // elements of 16 bits
 /// Fewer results take a launch's time anyway.
 constexpr int64_t fewest_positions = 16384;
 
-/// Over two axes, or over three of which windows walk the last two.
+/// Over two axes, over three of which windows walk the last two, or over those of one volume.
 bool is_wanted(const Graph& g, const Node& n) {
     const Tensor* w = n.is(ops::conv_def) ? g.constant(n.inputs[1]) : nullptr;
     if (w == nullptr || !is_half(w->dtype())) {
@@ -27,9 +27,10 @@ bool is_wanted(const Graph& g, const Node& n) {
     }
     const auto& a = n.as<ops::Conv>();
     const Shape& s = w->shape();
-    bool flat = w->rank() == 4 || (w->rank() == 5 && s[2] == 1);
+    bool one = g.type(n.inputs[0]).dims[0].is_const(1);
+    bool axes = w->rank() == 4 || (w->rank() == 5 && (s[2] == 1 || one));
     bool plain = std::ranges::all_of(a.strides, [](int64_t v) { return v == 1; });
-    if (!flat || !plain || a.groups != 1 || a.dtype != w->dtype()) {
+    if (!axes || !plain || a.groups != 1 || a.dtype != w->dtype()) {
         return false;
     }
     int64_t positions = 1;

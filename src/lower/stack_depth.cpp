@@ -3,9 +3,8 @@
 // positions along the first axis, side by side. Kernels for two axes fetch whole boxes of their
 // input (conv_wgmma) and take a third of the time; the input is written once for each position.
 // They take whole vectors of channels: behind few ones there are channels of zeros, but not where
-// windows lie apart, as patches do, which other kernels gather. In one volume, a kernel may walk
-// all three axes (PassOptions::volume_slab): it needs no copies, but fills a slab for each
-// position.
+// windows lie apart, as patches do, which other kernels gather. In one volume, kernels may walk all
+// three axes (PassOptions::volume_slab): they need no copies, but read a slab for each position.
 #include "base/integers.h"
 #include "ir/rewrite.h"
 #include "lower/lowering.h"
@@ -72,26 +71,24 @@ bool is_walked(const Graph& g, const Node& n, int64_t slab_bytes) {
     // Copies take as long as the products of so many results.
     constexpr double copied_results = 40;
     constexpr int64_t least_results = 128;
-    // Halves of one slab: conv_halo multiplies so many results faster, side by side; with fewer, it
-    // does not make up for the copies.
-    constexpr int64_t least_of_halo = 17, most_of_halo = 32;
     const Type& x = g.type(n.inputs[0]);
     const Shape& w = g.constant(n.inputs[1])->shape();
     const auto& a = n.as<ops::Conv>();
     int64_t bytes = w[1] * bit_width(x.dtype) / 8;
     bool adjacent =
         std::all_of(a.strides.begin(), a.strides.end(), [](int64_t s) { return s == 1; });
-    bool halo =
-        is_half(x.dtype) && bytes <= slab_bytes && w[0] >= least_of_halo && w[0] <= most_of_halo;
-    if (slab_bytes == 0 || !adjacent || halo || !x.dims[0].is_const(1) || bytes % 16 != 0) {
+    if (slab_bytes == 0 || !adjacent || !x.dims[0].is_const(1) || bytes % 16 != 0) {
         return false;
     }
-    auto slabs = [slab_bytes](int64_t count) {
-        return static_cast<double>(div_up(count, slab_bytes));
+    // Kernels multiply 32 bytes at a time, and a slab as often as any other of the convolution.
+    auto products = [&](int64_t count) {
+        constexpr int64_t each = 32;
+        int64_t in_slab = is_half(x.dtype) ? std::min(count, slab_bytes) : slab_bytes;
+        return static_cast<double>(div_up(count, slab_bytes) * div_up(in_slab, each));
     };
     auto results = static_cast<double>(std::max(w[0], least_results));
-    double apart = static_cast<double>(w[2]) * slabs(bytes);
-    return apart <= slabs(w[2] * bytes) * (1 + copied_results / results);
+    double apart = static_cast<double>(w[2]) * products(bytes);
+    return apart <= products(w[2] * bytes) * (1 + copied_results / results);
 }
 
 /// The elements that position `tap` of windows meets, for each result: zeros outside of x.

@@ -176,7 +176,7 @@ TEST(ConvVolume, ReadsItsInputWithoutCopies) {
 
 TEST(ConvVolume, PrefersTheRightTactic) {
     Graph g = conv_graph(volume("f16[1,96,12,48,48]", "f16[96,96,3,3,3]"));
-    EXPECT_TRUE(tactic_names(g)[0].starts_with("conv_wgmma"));
+    EXPECT_TRUE(tactic_names(g)[0].starts_with("conv_stream"));
     EXPECT_TRUE(tactic_names(g, {.cc = 80})[0].starts_with("conv_mma"));
 }
 

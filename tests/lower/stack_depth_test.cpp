@@ -43,10 +43,10 @@ bool stays(const Layer& l, int cc = 90, const CompileOptions& options = {}) {
 }
 
 TEST(StackDepth, LeavesVolumesWhoseChannelsFillSlabs) {
-    for (int64_t channels : {48, 64, 96, 128, 192, 256, 384}) {
+    for (int64_t channels : {16, 32, 48, 64, 96, 128, 192, 256, 384}) {
         EXPECT_TRUE(stays({channels, 128})) << channels;
     }
-    for (int64_t channels : {8, 16, 32, 60, 72, 80}) { // 60: rows that TMA cannot address
+    for (int64_t channels : {8, 60, 72, 80}) { // 60: rows that TMA cannot address
         EXPECT_FALSE(stays({channels, 128})) << channels;
     }
     // Copies are little beside the products of many results, with a sixth of their slabs empty.
@@ -54,14 +54,12 @@ TEST(StackDepth, LeavesVolumesWhoseChannelsFillSlabs) {
     EXPECT_FALSE(stays({96, 384}));
 }
 
-TEST(StackDepth, FewResultsOfHalvesOfASlabHaveAnotherKernel) {
-    for (int64_t results : {24, 32}) {
-        EXPECT_FALSE(stays({64, results}));
-        EXPECT_TRUE(stays({128, results}));
-        EXPECT_TRUE(stays({32, results, DType::F32}));
+TEST(StackDepth, FewResultsChangeNothing) {
+    for (int64_t results : {16, 24, 32, 40}) {
+        EXPECT_TRUE(stays({64, results})) << results;
+        EXPECT_TRUE(stays({128, results})) << results;
+        EXPECT_TRUE(stays({32, results, DType::F32})) << results;
     }
-    EXPECT_TRUE(stays({64, 40}));
-    EXPECT_TRUE(stays({64, 16}));
 }
 
 TEST(StackDepth, SlabsOfF32HaveHalfTheChannels) {

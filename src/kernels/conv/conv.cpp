@@ -6,6 +6,7 @@
 #include "kernels/contraction/simt.h"
 #include "kernels/conv/algorithms.h"
 #include "kernels/conv/conv_halo.h"
+#include "kernels/conv/conv_stream.h"
 #include "kernels/conv/row_families.h"
 #include "kernels/conv/window_runs.h"
 #include "kernels/gemm/gemm.h"
@@ -236,6 +237,7 @@ std::vector<Tactic> tactics(const Problem& p) {
         if (!p.batch_invariant) {
             add_wgmma_conv(all, s, p.arch, p.tf32);
             add_halo_conv(all, s, p.arch);
+            add_stream_conv(all, s, p.arch);
             add_stem_conv(all, s, p.arch, p.tf32);
         }
         if (std::optional<ConvShape> rows = windows_as_rows(s)) {
@@ -322,6 +324,9 @@ Emitted emit(const Problem& p, const Tactic& t) {
     }
     if (const auto* halo = t.as<ConvHalo>()) {
         return emit_halo_conv(s, p.arch, *halo, t.variant);
+    }
+    if (const auto* stream = t.as<ConvStream>()) {
+        return emit_stream_conv(s, p.arch, *stream, t.variant);
     }
     if (const auto* depthwise = t.as<ConvDepthwise>()) {
         return emit_depthwise(s, *depthwise);

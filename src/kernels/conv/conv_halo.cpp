@@ -93,19 +93,6 @@ Halo halo_of(const ConvShape& s, const ConvHalo& parameters, const Arch& arch) {
     return h;
 }
 
-bool runs(const ConvShape& s, const Arch& arch) {
-    const WindowArg& w = s.window;
-    int64_t chunk = chunk_elements(s.x.dtype);
-    auto chunked = [chunk](int64_t v) { return v % chunk == 0 && v >= 0; };
-    bool plain = s.groups == 1 && w.stride[1] == 1 && w.stride[2] == 1 && s.taps() > 1;
-    bool layout = w.step_c == 1 && chunked(w.step_n) && chunked(w.step[1]) && chunked(w.step[2]) &&
-                  chunked(s.x.view.offset) && chunked(s.w.view.offset) &&
-                  chunked(s.w.view.strides[0]) && chunked(s.tap_step) && s.w.view.strides[1] == 1 &&
-                  w.channels % chunk == 0;
-    bool halves = bit_width(s.x.dtype) == 16 && wgmma_types(s.x.dtype, s.w.dtype, false);
-    return arch.has_wgmma() && halves && w.flat() && plain && layout;
-}
-
 bool fits(const Halo& h, const Arch& arch) {
     constexpr int64_t most_box = 256;
     constexpr int64_t most_tiles = int64_t{1} << 28;
@@ -117,9 +104,7 @@ bool fits(const Halo& h, const Arch& arch) {
 double halo_us(const ConvShape& s, const Halo& h, const Contraction& c, const Arch& arch) {
     constexpr double launch = 0.7;
     constexpr double l2_bytes_per_clock = 40; // of an SM, in boxes of few lines
-    // Of 64 x 64 x 16, where the tensor cores alone take 32; fewer columns still read all of A.
-    double wide = static_cast<double>(h.columns);
-    double product_clocks = h.columns < panel ? 23 + wide / 4 : 34 * wide / panel;
+    double product_clocks = halo_product_clocks(h.columns);
     // Turns and barriers between the products of two tiles. Measured on an H200: tiles of 36 and 72
     // products of 32 columns at 1,680 and 2,800 clocks, of 36 of 64 columns at 1,960.
     constexpr double between = 560;
@@ -137,41 +122,6 @@ double halo_us(const ConvShape& s, const Halo& h, const Contraction& c, const Ar
         std::max({products + between, loads, (products + end) / static_cast<double>(h.groups)});
     double dram = bytes_moved(s) / (arch.dram_gbs * 0.8e3);
     return launch + std::max((start + each * tile + end + 800) / clock, start / clock + dram);
-}
-
-TensorMap input_map(const ConvShape& s, const Halo& h) {
-    const WindowArg& w = s.window;
-    TensorMap m = wgmma_map(s.x.dtype, 4);
-    auto size = [](int64_t v) { return static_cast<uint64_t>(v); };
-    m.sizes = {size(w.channels), size(w.in[2]), size(w.in[1]), size(s.images), 1};
-    m.strides = {bytes_of_stride(s.x.dtype, w.step[2], w.in[2], w.channels),
-                 bytes_of_stride(s.x.dtype, w.step[1], w.in[1], w.channels),
-                 bytes_of_stride(s.x.dtype, w.step_n, s.images, w.channels), 16};
-    m.box = {m.box[0], static_cast<uint32_t>(h.width), static_cast<uint32_t>(h.height), 1, 1};
-    return m;
-}
-
-/// A map for panels of stored view v.
-TensorMap panel_map(const Contraction& c, const Halo& h, const Operand& o, size_t v,
-                    const Sizes& out) {
-    Sizes strides = *strides_along(c, v, out);
-    TensorMap m;
-    m.dtype = o.dtype;
-    m.rank = 4;
-    m.sizes[0] = static_cast<uint64_t>(c.n());
-    m.box = {64, static_cast<uint32_t>(h.panel_width()), static_cast<uint32_t>(h.panel_rows()), 1,
-             1};
-    for (size_t i = 0; i < 3; ++i) {
-        m.sizes[i + 1] = static_cast<uint64_t>(out[i]);
-        m.strides[i] = bytes_of_stride(o.dtype, strides[i], out[i], c.n());
-    }
-    m.sizes[4] = 1;
-    m.strides[3] = 16;
-    return m;
-}
-
-Sizes sizes_out(const ConvShape& s) {
-    return {s.window.out[2], s.window.out[1], s.images};
 }
 
 HaloArg argument(const ConvShape& s, const Halo& h) {
@@ -204,12 +154,31 @@ HaloArg argument(const ConvShape& s, const Halo& h) {
 
 } // namespace
 
+bool fetches_halos(const ConvShape& s, const Arch& arch) {
+    const WindowArg& w = s.window;
+    int64_t chunk = chunk_elements(s.x.dtype);
+    auto chunked = [chunk](int64_t v) { return v % chunk == 0 && v >= 0; };
+    bool plain = s.groups == 1 && w.stride[1] == 1 && w.stride[2] == 1 && s.taps() > 1;
+    bool planes = w.flat() || (s.images == 1 && w.stride[0] == 1 && chunked(w.step[0]));
+    bool layout = w.step_c == 1 && chunked(w.step_n) && chunked(w.step[1]) && chunked(w.step[2]) &&
+                  chunked(s.x.view.offset) && chunked(s.w.view.offset) &&
+                  chunked(s.w.view.strides[0]) && chunked(s.tap_step) && s.w.view.strides[1] == 1 &&
+                  w.channels % chunk == 0;
+    bool halves = bit_width(s.x.dtype) == 16 && wgmma_types(s.x.dtype, s.w.dtype, false);
+    return arch.has_wgmma() && halves && plain && planes && layout;
+}
+
+double halo_product_clocks(int64_t columns) {
+    auto wide = static_cast<double>(columns);
+    return columns < panel ? 23 + wide / 4 : 34 * wide / panel;
+}
+
 void add_halo_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& arch) {
-    if (s.out.view.count() == 0 || !runs(s, arch)) {
+    if (s.out.view.count() == 0 || !s.window.flat() || !fetches_halos(s, arch)) {
         return;
     }
     Contraction c = window_contraction(s);
-    if (c.paired() || bit_width(s.out.dtype) != 16 || !can_store_by_tma(c, sizes_out(s))) {
+    if (c.paired() || bit_width(s.out.dtype) != 16 || !can_store_by_tma(c, result_sizes(s))) {
         return;
     }
     for (int columns : {16, 32, 64, 128}) {
@@ -238,18 +207,20 @@ Emitted emit_halo_conv(const ConvShape& s, const Arch& arch, const ConvHalo& par
             h.columns, "\n#define STEPS ", h.steps, "\n#define STRIP ", h.strip ? 1 : 0,
             "\n#define NC ", h.groups, "\n#define SLOTS ", h.slots, "\n#define FULL ",
             e.full >= 0 ? 1 : 0, "\n", store_text(c, store_width(c)).defines);
-    l.program.body = str(device_file("wgmma"), persistent_text(c, e));
+    l.program.body = str(device_file("wgmma"), persistent_text(c, e), device_file("halo_panels"));
     l.program.family = "conv_halo";
     l.entry = "conv_halo";
     l.grid = {h.blocks(arch), 1, 1};
     l.block = static_cast<int>(h.groups * 128 + 32);
     l.shared = h.shared(h.slots);
-    l.args.map(s.x, input_map(s, h));
+    l.args.map(s.x, halo_map(s, h.width, h.height));
     l.args.map(s.w, weight_map(s, static_cast<int>(h.columns)));
-    l.args.map(s.out, panel_map(c, h, c.out, 0, sizes_out(s)));
+    Sizes out = result_sizes(s);
+    l.args.map(s.out, panel_map(c, c.out, 0, out, h.panel_width(), h.panel_rows()));
     if (e.full >= 0) {
         const Operand& full = c.epilogue.operands[static_cast<size_t>(e.full)];
-        l.args.map(full, panel_map(c, h, full, static_cast<size_t>(e.full) + 1, sizes_out(s)));
+        l.args.map(full, panel_map(c, full, static_cast<size_t>(e.full) + 1, out, h.panel_width(),
+                                   h.panel_rows()));
     }
     l.args.value(argument(s, h));
     add_operands(l.args, c);

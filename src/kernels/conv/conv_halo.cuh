@@ -139,24 +139,6 @@ DEVICE void join(int group) {
     else
         sync_warp();
 }
-/// A warp's 16 rows of a tile through the epilogue into panels, of which the first begins there.
-DEVICE void finish(const float* sums, u32 panel, const Columns* columns, int lane EPI_PARAMS) {
-    // Rows 0..7 of 16, then the others, of 8 columns; the same of the next 8: as matrices come.
-    u32 line = panel + (lane & 15) * 128;
-#pragma unroll
-    for (int c = 0; c < BN / 16; c++) {
-        u32 at = line + c / 4 * panel_bytes + ((c % 4 * 2 + (lane >> 4)) ^ (lane & 7)) * 16;
-        u32 other[4] = {}, r[4];
-        if (FULL)
-            ldmatrix4(other, at);
-#pragma unroll
-        for (int j = 0; j < 4; j++)
-            r[j] = epilogue_pair(sums[c * 8 + j * 2], sums[c * 8 + j * 2 + 1],
-                                 columns[c * 2 + j / 2], other[j] EPI_PASS);
-        stmatrix4(at, r[0], r[1], r[2], r[3]);
-    }
-}
-
 #if FULL
 #define FULL_MAP , const __grid_constant__ TensorMap map_full
 #else
@@ -225,7 +207,8 @@ KERNEL void __launch_bounds__(NC * 128 + 32, 1)
             mbar_wait(bars.ready(owner), round & 1);
         else
             join(group);
-        finish(sums, panel + (STRIP ? (warp & 3) * 16 * 128 : 0), columns, lane EPI_PASS);
+        store_rows<panel_bytes>(sums, panel + (STRIP ? (warp & 3) * 16 * 128 : 0), columns,
+                                lane EPI_PASS);
         async_fence();
         join(group);
         if (leads) {

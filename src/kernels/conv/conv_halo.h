@@ -19,6 +19,13 @@ struct ConvHalo {
         field("columns", self.columns);
     }
 };
+/// Whether TMA can fetch the inputs under a tile with their halo, for wgmma: 16 bits, one group,
+/// whole vectors of channels, windows without steps between them over the axes of images or of one
+/// volume.
+bool fetches_halos(const ConvShape& s, const Arch& arch);
+/// Clocks that products of 64 rows and 16 channels take, where the tensor cores alone take 32 for
+/// 64 columns; fewer columns still read all of the rows.
+double halo_product_clocks(int64_t columns);
 void add_halo_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& arch);
 Emitted emit_halo_conv(const ConvShape& s, const Arch& arch, const ConvHalo& parameters,
                        int variant);
