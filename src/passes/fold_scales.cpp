@@ -317,8 +317,8 @@ std::optional<Values> fold(Site& s) {
     }
     int64_t rank = result.rank();
     auto outer = affine(s.g(), s.node(), *x, rank, p->channel_axis, p->channels());
-    if (!outer) {
-        return std::nullopt;
+    if (!outer || (all_are(outer->scale, 1) && all_are(outer->offset, 0))) {
+        return std::nullopt; // nothing to fold, but perhaps a conversion of what is stored
     }
     if (inner) {
         auto first = affine(s.g(), *bias, *inner, rank, p->channel_axis, p->channels());

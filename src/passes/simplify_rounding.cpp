@@ -42,24 +42,52 @@ bool rounds_at_once(const Map& m, size_t i, DType t) {
     });
 }
 
+// Permutes that lead to a value, the last one first.
+using Permutes = std::vector<Permute>;
+
+// The value before them; where `alone`, nothing else reads what they make.
+Value before_permutes(const Site& s, Value v, bool alone, Permutes& found) {
+    const Graph& g = s.g_const();
+    for (const Node* n = g.producer(v);
+         n != nullptr && n->is(permute_def) && (!alone || s.uses(v) == 1); n = g.producer(v)) {
+        found.push_back(n->as<Permute>());
+        v = n->inputs[0];
+    }
+    return v;
+}
+
+Value permuted(Graph& g, Value v, const Permutes& by) {
+    for (auto n = by.rbegin(); n != by.rend(); ++n) {
+        v = ops::permute(g, v, n->perm);
+    }
+    return v;
+}
+
 // Halves that are widened before such an op and rounded behind it: what the op itself does.
 std::optional<Values> round_inside(Site& s) {
     for (size_t i = 0; i < s.input_count(); ++i) {
         const Graph& g = s.g_const();
-        const Node* n = g.producer(s.in(i));
-        const Node* before = n != nullptr && widens_halves(*n) ? g.producer(n->inputs[0]) : nullptr;
-        if (before == nullptr || s.uses(s.in(i)) != 1 || !before->is(map_def) ||
-            !converts(*before)) {
+        Permutes behind;
+        Permutes ahead;
+        Value made = before_permutes(s, s.in(i), true, behind);
+        const Node* n = g.producer(made);
+        if (n == nullptr || !widens_halves(*n) || s.uses(made) != 1) {
+            continue;
+        }
+        const Node* before = g.producer(before_permutes(s, n->inputs[0], false, ahead));
+        if (before == nullptr || !before->is(map_def) || !converts(*before)) {
             continue;
         }
         DType half = g.type(before->inputs[0]).dtype;
         if (!is_half(half) || !rounds_at_once(s.as<Map>(), i, half)) {
             continue;
         }
+        const OpDef& def = *n->def;
+        std::shared_ptr<const void> attrs = n->attrs;
         Values operands = n->inputs;
-        operands[0] = before->inputs[0];
+        operands[0] = permuted(s.g(), before->inputs[0], ahead); // adds nodes: n may move
         Values in(s.inputs().begin(), s.inputs().end());
-        in[i] = s.g().add(*n->def, n->attrs, operands)[0];
+        in[i] = permuted(s.g(), s.g().add(def, attrs, operands)[0], behind);
         bool alone = s.as<Map>().body.code.size() == 1;
         return alone ? Values{in[i]}
                      : Values{ops::map(s.g(), s.as<Map>().body, s.as<Map>().dtype, in)};
