@@ -39,6 +39,9 @@ struct PassOptions {
     /// Bytes of channels that its convolutions over all three axes of one volume multiply at once;
     /// 0: it has none that are as fast as those over two.
     int64_t volume_slab = 0;
+    /// Parts of the depth that products of few results are split into at most, to fill the device;
+    /// 0: none are, as where sums must not depend on other sizes.
+    int64_t depth_parts = 0;
 };
 
 /// Made by designated initialisers, so that its promises have names: a false one breaks results.

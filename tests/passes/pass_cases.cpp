@@ -171,6 +171,7 @@ Setting setting_of(const Pass& pass, const PassCase& c) {
     }
     out.options.byte_convolutions = c.title.ends_with("[byte_convolutions]");
     out.options.rounds_products = c.title.ends_with("[rounded_products]");
+    out.options.depth_parts = c.title.ends_with("[parts]") ? 64 : 0;
     bool volumes = c.title.ends_with("[volumes]");
     if (volumes || c.title.ends_with("[flat_convolutions]")) {
         out.options.flat_convolutions = out.options.flat_f32_convolutions = 1;

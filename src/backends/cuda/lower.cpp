@@ -31,6 +31,7 @@ Graph lower(const Graph& g, const CompileOptions& options, const kernels::Arch& 
     PassOptions facts;
     facts.f8_products = target.has_fp8_mma();
     facts.rounds_products = of_cuda.tf32;
+    facts.depth_parts = options.batch_invariant ? 0 : 64;
     if (target.has_wgmma()) { // which convolves over three axes in one volume alone
         constexpr double from = 2e8;
         facts.flat_convolutions = from;
