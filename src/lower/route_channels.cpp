@@ -266,8 +266,16 @@ private:
         std::vector<int64_t> places = first_places(results);
         if (is_dense(g_, n)) {
             if (std::optional<Source> s = source_of(out, n.inputs[0], 2 * most_widening)) {
-                x = side_by_side(out, s->run);
-                w = with_channels_at(w, s->places, s->channels);
+                Values run(s->run.begin(), s->run.end());
+                int64_t whole = whole_vectors(s->channels, w.dtype());
+                if (run.size() > 1 &&
+                    whole > s->channels) { // written anyway: rows of whole vectors
+                    Type t = out.type(run[0]);
+                    t.dims[1] = whole - s->channels;
+                    run.push_back(ops::full(out, t.dtype, t.dims, 0));
+                }
+                x = side_by_side(out, run);
+                w = with_channels_at(w, s->places, channels_of(out, x));
             } else if (std::optional<Value> whole = filled(out, n.inputs[0], in[0])) {
                 w = with_channels_at(w, first_places(w.shape()[1]), channels_of(out, *whole));
                 x = *whole;
