@@ -81,6 +81,20 @@ TEST(Gemv, ShortDepths) {
     EXPECT_EQ(tactic_names(product(1, 300, 6, DType::F16, DType::F16, DType::F16))[0], "short");
 }
 
+/// Matrices of 4 x 36 with vectors: a kernel of each pixel, whose elements lie a picture apart.
+Graph kernels_of_pixels(int64_t pixels) {
+    Graph g;
+    Value a = g.add_input("a", {DType::F16, to_dims({pixels, 4, 36})});
+    Value b = g.add_input("b", {DType::F16, to_dims({36, pixels})});
+    g.add_output("y", ops::dot(g, Dot{{0}, {1}, {2}, {0}, DType::F16}, a, b));
+    return g;
+}
+
+TEST(Gemv, ManyTinyMatrices) {
+    EXPECT_EQ(expect_family(kernels_of_pixels(700), {.tactic = "short"}).tactic, "short");
+    EXPECT_EQ(tactic_names(kernels_of_pixels(1 << 19))[0], "short");
+}
+
 TEST(Gemv, BytesOfEitherSign) {
     for (DType a : {DType::I8, DType::U8}) {
         for (DType b : {DType::I8, DType::U8}) {
