@@ -20,8 +20,9 @@ constexpr size_t most_views = 5; // x, the result and the map's operands
 struct ChannelsArg {
     int64_t scale_step, bias_step;
     int64_t image[most_views], channel[most_views], pixel[most_views][most_axes];
-    int32_t inner[most_axes - 1];
-    int32_t channels, groups, pixels, part, vectors, rows;
+    int64_t advance[most_views], carry[most_views][most_axes - 1];
+    int32_t inner[most_axes - 1], step[most_axes - 1];
+    int32_t channels, groups, pixels, part, vectors, rows, lanes;
 };
 
 struct GroupedChannels : GroupShape {
@@ -33,6 +34,8 @@ struct GroupedChannels : GroupShape {
     int64_t threads() const { return int64_t{arg.vectors} * arg.rows; }
     /// Whether a thread's channels are of one group.
     bool folded() const { return size() % vector == 0; }
+    /// Elements between two rows of statistics in shared memory.
+    int64_t pitch() const { return (channels / (folded() ? vector : 1)) | 1; }
 };
 
 std::optional<GroupedChannels> grouped_channels(const Problem& p) {
@@ -63,8 +66,20 @@ std::optional<GroupedChannels> grouped_channels(const Problem& p) {
         s.arg.channel[v] = views[v].strides[1];
         std::copy_n(s.walk.arg.strides[v], most_axes, s.arg.pixel[v]);
     }
-    for (size_t axis = 1; axis < most_axes; ++axis) {
-        s.arg.inner[axis - 1] = narrow(s.walk.arg.sizes[axis]);
+    int64_t ahead = rows; // along the axes so far
+    for (size_t axis = most_axes - 1; axis > 0; --axis) {
+        int64_t size = s.walk.arg.sizes[axis];
+        bool used = static_cast<int>(axis) < s.walk.axes;
+        s.arg.inner[axis - 1] = narrow(size);
+        s.arg.step[axis - 1] = narrow(used ? ahead % size : 0);
+        for (size_t v = 0; used && v < views.size(); ++v) {
+            s.arg.advance[v] += ahead % size * s.arg.pixel[v][axis];
+            s.arg.carry[v][axis - 1] = s.arg.pixel[v][axis - 1] - size * s.arg.pixel[v][axis];
+        }
+        ahead = used ? ahead / size : ahead;
+    }
+    for (size_t v = 0; v < views.size(); ++v) {
+        s.arg.advance[v] += ahead * s.arg.pixel[v][0];
     }
     s.arg.channels = narrow(s.channels);
     s.arg.groups = narrow(s.groups);
@@ -72,6 +87,11 @@ std::optional<GroupedChannels> grouped_channels(const Problem& p) {
     s.arg.part = narrow(part);
     s.arg.vectors = narrow(vectors);
     s.arg.rows = narrow(rows);
+    // At most two rounds of groups where there are threads for it: a round waits for its loads.
+    s.arg.lanes = 32;
+    while (s.arg.lanes > 1 && s.threads() / 32 * 32 / s.arg.lanes * 2 < s.groups) {
+        s.arg.lanes /= 2;
+    }
     return s;
 }
 
@@ -118,7 +138,7 @@ Emitted emit_channels(const Problem& p) {
     int64_t stats = s.images * s.arg.groups * s.parts * 2 * s.width();
     out.scratch = stats;
     Launch first = launch_of(p, s, "group_stats", 0);
-    first.shared = 2 * int64_t{s.arg.rows} * s.arg.channels * s.width();
+    first.shared = 2 * int64_t{s.arg.rows} * s.pitch() * s.width();
     first.args.pointer(s.x).scratch(0).value(s.arg);
     out.launches.push_back(std::move(first));
     Launch last = launch_of(p, s, "group_apply", 1);

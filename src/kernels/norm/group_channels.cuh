@@ -8,37 +8,69 @@
 struct Channels {
     i64 scale_step, bias_step;
     i64 image[5], channel[5], pixel[5][3]; // steps in x, the result, the operands
-    i32 inner[2];                          // sizes of the axes behind the first
+    i64 advance[5], carry[5][2]; // by `rows` pixels; where an axis behind the first has ended
+    i32 inner[2], step[2];       // sizes of the axes behind the first; `rows` pixels along these
     i32 channels, groups, pixels, part, vectors, rows;
+    i32 lanes; // that merge the statistics of a group: a power of two
 };
-/// Where pixel p is: its index along each axis.
-struct Pixel {
+/// Where a thread's pixel is, in x and VIEWS - 1 further views: by additions, since an index along
+/// each axis is a division.
+template <int VIEWS>
+struct Walk {
+    i64 offset[VIEWS];
     int at[AXES];
-};
-DEVICE Pixel pixel_of(int p, const Channels& s) {
-    Pixel r;
+    DEVICE Walk(int p, const Channels& s) {
 #pragma unroll
-    for (int axis = AXES - 1; axis > 0; axis--) {
-        const int rest = p / s.inner[axis - 1];
-        r.at[axis] = p - rest * s.inner[axis - 1];
-        p = rest;
+        for (int axis = AXES - 1; axis > 0; axis--) {
+            const int rest = p / s.inner[axis - 1];
+            at[axis] = p - rest * s.inner[axis - 1];
+            p = rest;
+        }
+        at[0] = p;
+#pragma unroll
+        for (int v = 0; v < VIEWS; v++) {
+            offset[v] = 0;
+#pragma unroll
+            for (int axis = 0; axis < AXES; axis++)
+                offset[v] += at[axis] * s.pixel[v][axis];
+        }
     }
-    r.at[0] = p;
-    return r;
-}
-DEVICE i64 offset_of(const Pixel& p, int view, const Channels& s) {
-    i64 sum = 0;
+    DEVICE void advance(const Channels& s) {
 #pragma unroll
-    for (int axis = 0; axis < AXES; axis++)
-        sum += p.at[axis] * s.pixel[view][axis];
-    return sum;
-}
-DEVICE C warp_sum(C v) {
+        for (int v = 0; v < VIEWS; v++)
+            offset[v] += s.advance[v];
 #pragma unroll
-    for (int m = 16; m > 0; m >>= 1)
+        for (int axis = AXES - 1; axis > 0; axis--) {
+            at[axis] += s.step[axis - 1];
+            const bool ends = at[axis] >= s.inner[axis - 1];
+            at[axis] -= ends ? s.inner[axis - 1] : 0;
+            at[axis - 1] += ends ? 1 : 0;
+#pragma unroll
+            for (int v = 0; v < VIEWS; v++)
+                offset[v] += ends ? s.carry[v][axis - 1] : 0;
+        }
+    }
+};
+/// The sum of the lanes that merge a group.
+DEVICE C sum_of_lanes(C v, int lanes) {
+#pragma unroll 1
+    for (int m = lanes >> 1; m > 0; m >>= 1)
         v += exchange(v, m);
     return v;
 }
+/// Whole warps merge statistics; each of their threads has a part of the groups first, first +
+/// step,
+/// ... up to `end`, which lets all lanes of a warp take part in each sum.
+struct Mergers {
+    int lane, first, step, end;
+    DEVICE explicit Mergers(const Channels& s) {
+        const int threads = blockDim.x & ~31;
+        lane = threadIdx.x % s.lanes;
+        step = threads / s.lanes;
+        first = (int)threadIdx.x < threads ? threadIdx.x / s.lanes : 1 << 30;
+        end = (s.groups + step - 1) / step * step;
+    }
+};
 /// 1 / n by Newton's steps: divisions are calls, around which registers are spilled.
 DEVICE C inverse_of(i32 n) {
     C r = (C)__fdividef(1.0f, (float)n);
@@ -56,8 +88,10 @@ KERNEL void __launch_bounds__(512)
     group_stats(const T* __restrict__ x, C* __restrict__ stats, Channels s) {
     begin_kernel();
     SHARED(memory);
-    C* means = (C*)memory; // [rows][channels]
-    C* squares = means + s.rows * s.channels;
+    constexpr int together = FOLDED ? V : 1;     // channels of a column
+    const int pitch = s.channels / together | 1; // odd: rows lie in different banks
+    C* means = (C*)memory;                       // [rows][channels / together]
+    C* squares = means + s.rows * pitch;
     grid_wait();
     const int column = threadIdx.x % s.vectors, row = threadIdx.x / s.vectors;
     const int begin = blockIdx.x * s.part, end = least(begin + s.part, s.pixels);
@@ -69,18 +103,18 @@ KERNEL void __launch_bounds__(512)
 #pragma unroll
     for (int k = 0; k < V; k++)
         shift[k] = sum[k] = square[k] = (C)0;
-    int p = begin + row;
+    Walk<1> walk(begin + row, s);
     // Distances from the first pixel keep precision where the mean is far from zero.
-    if (p < end) {
-        Pack<T, V> v = *(const Pack<T, V>*)(from + offset_of(pixel_of(p, s), 0, s));
+    if (count > 0) {
+        Pack<T, V> v = *(const Pack<T, V>*)(from + walk.offset[0]);
 #pragma unroll
         for (int k = 0; k < V; k++)
             shift[k] = (C)widen(v.v[k]);
-        p += s.rows;
     }
-#pragma unroll 2
-    for (; p < end; p += s.rows) {
-        Pack<T, V> v = *(const Pack<T, V>*)(from + offset_of(pixel_of(p, s), 0, s));
+#pragma unroll 4
+    for (int i = 1; i < count; i++) {
+        walk.advance(s);
+        Pack<T, V> v = *(const Pack<T, V>*)(from + walk.offset[0]);
 #pragma unroll
         for (int k = 0; k < V; k++) {
             C d = (C)widen(v.v[k]) - shift[k];
@@ -98,10 +132,10 @@ KERNEL void __launch_bounds__(512)
         C mean = sum[k] * each, d = shift[k] + mean - first;
         all += square[k] - sum[k] * mean + (C)count * d * d;
     }
-    means[row * s.vectors + column] = first;
-    squares[row * s.vectors + column] = all;
+    means[row * pitch + column] = first;
+    squares[row * pitch + column] = all;
 #else
-    const int at = row * s.channels + column * V;
+    const int at = row * pitch + column * V;
 #pragma unroll
     for (int k = 0; k < V; k++) {
         C mean = sum[k] * each;
@@ -110,28 +144,26 @@ KERNEL void __launch_bounds__(512)
     }
 #endif
     sync();
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
-    if (warp >= warps)
-        return;
-    constexpr int together = FOLDED ? V : 1; // channels of a column
-    const int columns = size / together, pitch = s.channels / together;
-    for (int g = warp; g < s.groups; g += warps) {
+    const int columns = size / together;
+    const Mergers merge(s);
+    for (int g = merge.first; g < merge.end; g += merge.step) {
+        const int all = g < s.groups ? s.rows * columns : 0;
         C mean = (C)0, total = (C)0;
-        for (int j = lane; j < s.rows * columns; j += 32) {
+        for (int j = merge.lane; j < all; j += s.lanes) {
             int r = j / columns, rest = end - begin - r;
             C weight = (C)(rest > 0 ? (rest + s.rows - 1) / s.rows * together : 0);
             mean += weight * means[r * pitch + g * columns + j - r * columns];
         }
-        mean = warp_sum(mean) * share;
-        for (int j = lane; j < s.rows * columns; j += 32) {
+        mean = sum_of_lanes(mean, s.lanes) * share;
+        for (int j = merge.lane; j < all; j += s.lanes) {
             int r = j / columns, rest = end - begin - r;
             int c = r * pitch + g * columns + j - r * columns;
             C weight = (C)(rest > 0 ? (rest + s.rows - 1) / s.rows * together : 0);
             C d = means[c] - mean;
             total += squares[c] + weight * d * d;
         }
-        total = warp_sum(total);
-        if (lane == 0) {
+        total = sum_of_lanes(total, s.lanes);
+        if (merge.lane == 0 && g < s.groups) {
             C* to = stats + (((i64)blockIdx.y * s.groups + g) * gridDim.x + blockIdx.x) * 2;
             to[0] = mean;
             to[1] = total;
@@ -148,20 +180,21 @@ KERNEL void __launch_bounds__(512)
     C* means = (C*)memory; // [groups]
     C* inverses = means + s.groups;
     grid_wait();
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
     const int size = s.channels / s.groups, parts = gridDim.x;
-    for (int g = warp; g < s.groups && warp < warps; g += warps) {
+    const Mergers merge(s);
+    for (int g = merge.first; g < merge.end; g += merge.step) {
         const C* own = stats + ((i64)blockIdx.y * s.groups + g) * parts * 2;
+        const int all = g < s.groups ? parts : 0;
         C mean = (C)0, total = (C)0;
-        for (int j = lane; j < parts; j += 32)
+        for (int j = merge.lane; j < all; j += s.lanes)
             mean += (C)least(s.part, s.pixels - j * s.part) * own[2 * j];
-        mean = warp_sum(mean) / (C)s.pixels;
-        for (int j = lane; j < parts; j += 32) {
+        mean = sum_of_lanes(mean, s.lanes) / (C)s.pixels;
+        for (int j = merge.lane; j < all; j += s.lanes) {
             C d = own[2 * j] - mean;
             total += own[2 * j + 1] + (C)least(s.part, s.pixels - j * s.part) * (C)size * d * d;
         }
-        total = warp_sum(total);
-        if (lane == 0) {
+        total = sum_of_lanes(total, s.lanes);
+        if (merge.lane == 0 && g < s.groups) {
             means[g] = mean;
             inverses[g] = (C)1 / ingot_sqrt(total / ((C)s.pixels * (C)size) + epsilon);
         }
@@ -179,15 +212,15 @@ KERNEL void __launch_bounds__(512)
     }
     const T* from = x + blockIdx.y * s.image[0] + column * V;
     OUT* to = out + blockIdx.y * s.image[1] + column * V;
-#pragma unroll 2
-    for (int p = begin + row; p < end; p += s.rows) {
-        const Pixel pixel = pixel_of(p, s);
-        Pack<T, V> v = *(const Pack<T, V>*)(from + offset_of(pixel, 0, s));
+    Walk<NE + 2> walk(begin + row, s);
+#pragma unroll 4
+    for (int p = begin + row; p < end; p += s.rows, walk.advance(s)) {
+        Pack<T, V> v = *(const Pack<T, V>*)(from + walk.offset[0]);
         Pack<OUT, V> o;
         i64 at[NE + 1];
 #pragma unroll
         for (int e = 0; e < NE; e++)
-            at[e] = blockIdx.y * s.image[e + 2] + offset_of(pixel, e + 2, s) +
+            at[e] = blockIdx.y * s.image[e + 2] + walk.offset[e + 2] +
                     (i64)column * V * s.channel[e + 2];
 #pragma unroll
         for (int k = 0; k < V; k++) {
@@ -197,7 +230,7 @@ KERNEL void __launch_bounds__(512)
             for (int e = 0; e < NE; e++)
                 at[e] += s.channel[e + 2];
         }
-        *(Pack<OUT, V>*)(to + offset_of(pixel, 1, s)) = o;
+        *(Pack<OUT, V>*)(to + walk.offset[1]) = o;
     }
     end_main_loop();
 }
