@@ -93,6 +93,7 @@ Graph kernels_of_pixels(int64_t pixels) {
 TEST(Gemv, ManyTinyMatrices) {
     EXPECT_EQ(expect_family(kernels_of_pixels(700), {.tactic = "short"}).tactic, "short");
     EXPECT_EQ(tactic_names(kernels_of_pixels(1 << 19))[0], "short");
+    expect_family(product(3, 5, 0, DType::F32, DType::F32, DType::F32)); // without a depth
 }
 
 TEST(Gemv, BytesOfEitherSign) {

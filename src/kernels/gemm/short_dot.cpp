@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t longest = 64;
 constexpr int64_t most_products = 1 << 22;
+constexpr int64_t most_results = int64_t{1} << 31;
 constexpr int64_t few_results = 16; // of a batch: other algorithms would make a tile of each
 
 int depth_class(const Contraction& c) {
@@ -55,9 +56,12 @@ double cost_us(const Contraction& c, const Arch& arch) {
 void add_short_tactic(std::vector<Tactic>& out, const Contraction& c, const Arch& arch) {
     bool packed = is_packed(c.a.dtype) || is_packed(c.b.dtype);
     bool pieces = c.k() % (128 / bit_width(c.b.dtype)) == 0; // as other algorithms need them
-    bool many = c.batches() * c.m() * c.n() > most_products / c.k() && c.m() * c.n() > few_results;
-    if (c.k() == 0 || c.k() > longest || pieces || c.depth.rank() != 1 || c.paired() || packed ||
-        many) {
+    if (c.k() == 0 || c.k() > longest || pieces || c.depth.rank() != 1 || c.paired() || packed) {
+        return;
+    }
+    int64_t results = c.batches() * c.m() * c.n();
+    bool tiny = c.m() * c.n() <= few_results && results < most_results;
+    if (results > most_products / c.k() && !tiny) {
         return;
     }
     out.push_back(make_tactic(ShortDot{}, cost_us(c, arch)));
