@@ -21,6 +21,7 @@ constexpr int64_t warps = 4 * groups;
 constexpr int64_t line = 128;
 constexpr int64_t panel = 64; // columns that TMA stores at once
 constexpr int64_t panel_bytes = 2 * side * line;
+constexpr int64_t bar_bytes = 8;
 constexpr int64_t slots = 2;
 constexpr int64_t least_w_slots = 3;
 constexpr int64_t most_w_slots = 8;
@@ -47,7 +48,7 @@ struct Stream {
     int64_t bar_at() const {
         return panel_at() + warps * parts * div_up(columns, panel) * panel_bytes;
     }
-    int64_t shared() const { return bar_at() + 8 * (2 * slots + 2 * w_slots + warps); }
+    int64_t shared() const { return bar_at() + bar_bytes * (2 * slots + 2 * w_slots + warps); }
     int64_t blocks(const Arch& arch) const {
         return column_tiles * std::min(tiles, arch.sms / column_tiles);
     }
@@ -68,8 +69,8 @@ Stream stream_of(const ConvShape& s, const ConvStream& parameters, const Arch& a
     t.tiles = t.tiles_across * t.tiles_down * out[2];
     t.column_tiles = div_up(s.results, t.columns);
     t.slot_bytes = round_up(t.width * t.height * line, 1024);
-    t.w_slots = std::clamp<int64_t>((arch.shared_per_block - t.shared()) / (t.w_bytes() + 2 * 8), 0,
-                                    most_w_slots);
+    t.w_slots = std::clamp<int64_t>(
+        (arch.shared_per_block - t.shared()) / (t.w_bytes() + 2 * bar_bytes), 0, most_w_slots);
     return t;
 }
 
