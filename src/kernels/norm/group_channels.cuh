@@ -181,6 +181,7 @@ KERNEL void __launch_bounds__(512)
     C* inverses = means + s.groups;
     grid_wait();
     const int size = s.channels / s.groups, parts = gridDim.x;
+    const C share = inverse_of(s.pixels);
     const Mergers merge(s);
     for (int g = merge.first; g < merge.end; g += merge.step) {
         const C* own = stats + ((i64)blockIdx.y * s.groups + g) * parts * 2;
@@ -188,7 +189,7 @@ KERNEL void __launch_bounds__(512)
         C mean = (C)0, total = (C)0;
         for (int j = merge.lane; j < all; j += s.lanes)
             mean += (C)least(s.part, s.pixels - j * s.part) * own[2 * j];
-        mean = sum_of_lanes(mean, s.lanes) / (C)s.pixels;
+        mean = sum_of_lanes(mean, s.lanes) * share;
         for (int j = merge.lane; j < all; j += s.lanes) {
             C d = own[2 * j] - mean;
             total += own[2 * j + 1] + (C)least(s.part, s.pixels - j * s.part) * (C)size * d * d;
@@ -196,7 +197,7 @@ KERNEL void __launch_bounds__(512)
         total = sum_of_lanes(total, s.lanes);
         if (merge.lane == 0 && g < s.groups) {
             means[g] = mean;
-            inverses[g] = (C)1 / ingot_sqrt(total / ((C)s.pixels * (C)size) + epsilon);
+            inverses[g] = (C)1 / ingot_sqrt(total * (share * inverse_of(size)) + epsilon);
         }
     }
     sync();
@@ -213,7 +214,7 @@ KERNEL void __launch_bounds__(512)
     const T* from = x + blockIdx.y * s.image[0] + column * V;
     OUT* to = out + blockIdx.y * s.image[1] + column * V;
     Walk<NE + 2> walk(begin + row, s);
-#pragma unroll 4
+#pragma unroll 2
     for (int p = begin + row; p < end; p += s.rows, walk.advance(s)) {
         Pack<T, V> v = *(const Pack<T, V>*)(from + walk.offset[0]);
         Pack<OUT, V> o;
