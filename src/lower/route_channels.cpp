@@ -268,8 +268,8 @@ private:
             if (std::optional<Source> s = source_of(out, n.inputs[0], 2 * most_widening)) {
                 Values run(s->run.begin(), s->run.end());
                 int64_t whole = whole_vectors(s->channels, w.dtype());
-                if (run.size() > 1 &&
-                    whole > s->channels) { // written anyway: rows of whole vectors
+                // Their rows get whole vectors where they are written anyway.
+                if (run.size() > 1 && whole > s->channels) {
                     Type t = out.type(run[0]);
                     t.dims[1] = whole - s->channels;
                     run.push_back(ops::full(out, t.dtype, t.dims, 0));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // sum_products: the sum of a product whose factors are repeated along each other's axes (the scores
 // of state-space models are written so) is a matrix product, and what is repeated is never made.
-// Where f32 products round their operands to TF32, only those of numbers that have fewer bits.
+// It rounds no operand to TF32: where products of f32 do, it is exact, unless its numbers have
+// fewer bits anyway.
 #include "ir/rewrite.h"
 #include "lower/lowering.h"
 #include "ops/ops.h"

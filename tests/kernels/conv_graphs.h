@@ -20,6 +20,16 @@ struct ConvCase {
     std::optional<DType> result = {};
 };
 
+/// Over three axes, without steps, and with a padding of one.
+inline ConvCase volume(const std::string& x, const std::string& w) {
+    return {.x = x,
+            .w = w,
+            .strides = {1, 1, 1},
+            .dilations = {1, 1, 1},
+            .low = {1, 1, 1},
+            .high = {1, 1, 1}};
+}
+
 inline Value add_conv(Graph& g, const ConvCase& c) {
     Type x = parse_type(c.x);
     ops::Conv a;

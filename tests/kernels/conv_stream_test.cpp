@@ -11,16 +11,6 @@
 namespace ingot::test {
 namespace {
 
-/// Without steps, and with a padding of one.
-ConvCase volume(const std::string& x, const std::string& w) {
-    return {.x = x,
-            .w = w,
-            .strides = {1, 1, 1},
-            .dilations = {1, 1, 1},
-            .low = {1, 1, 1},
-            .high = {1, 1, 1}};
-}
-
 /// All inputs have channels innermost, as TMA reads a residual.
 FamilyOptions channels_inside() {
     FamilyOptions options;

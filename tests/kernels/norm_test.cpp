@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -52,6 +53,20 @@ TEST(Softmax, RowsOfEveryLength) {
 }
 
 /// Where there are more rows than warps, several share one.
+TEST(Norm, FewLongRowsFallIntoASumAndAMap) {
+    auto kernels = [](const Shape& shape) {
+        Graph g;
+        Value x = g.add_input("x", {DType::F16, to_dims(shape)});
+        Value one = ops::full(g, DType::F32, {Dim(shape.back())}, 1);
+        g.add_output("y", ops::layer_norm(g, {.axis = 3, .epsilon = 1e-12, .rms = true}, x, one));
+        return expect_backend(g, {.cc = 90, .tolerance = 6e-3}).kernels;
+    };
+    std::vector<std::string> apart = kernels({1, 1, 6, 4096});
+    EXPECT_EQ(std::count(apart.begin(), apart.end(), "layer_norm"), 0);
+    EXPECT_EQ(std::count(apart.begin(), apart.end(), "reduce"), 1);
+    EXPECT_EQ(kernels({1, 1, 6, 2048}), std::vector<std::string>{"layer_norm"});
+}
+
 TEST(Norm, ShortRowsShareWarps) {
     auto tactic_of = [](const Graph& g) { return expect_family(g).tactic; };
     EXPECT_EQ(tactic_of(layer_graph("f16[8500,40]", "f16[40]", "f16[40]", 1)), "registers_8x8");

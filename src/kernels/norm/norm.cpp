@@ -455,8 +455,9 @@ Emitted emit(const Problem& p, const Tactic& t) {
 }
 
 /// Whether it scales few long rows by their lengths, as attention between channels does with all
-/// pixels of a head. A block a row took 134 us for 40 rows of 65,536 halves on an H200, where a sum
-/// that is split and a map take 15. Norms of tokens have lower rank, or short rows.
+/// pixels of a head. A block a row took 134 us for 40 rows of 65,536 halves on an H200; a sum that
+/// is split and a map take 15 by the model of costs. Norms of tokens have lower rank, or short
+/// rows.
 bool scales_few_long_rows(const Group& group) {
     constexpr int64_t longest = 4096;
     constexpr int64_t most_rows = 512;

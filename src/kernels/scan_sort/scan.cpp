@@ -144,20 +144,19 @@ Emitted emit_scan(const Problem& p, const Tactic& t) {
         out.launches.push_back(std::move(l));
         return out;
     }
-    if (t.is<ByShortColumns>()) {
-        Launch l = launch_of(s, "scan_short_columns", 6);
-        l.program.defines += str("#define SHARE ", column_share_of(s.line.n), "\n");
-        l.grid[0] = div_up(rows, 32);
+    auto add_short = [&](const char* entry, int phase, int64_t share, int64_t rows_of_block) {
+        Launch l = launch_of(s, entry, phase);
+        l.program.defines += str("#define SHARE ", share, "\n");
+        l.grid[0] = div_up(rows, rows_of_block);
         l.args.pointer(s.x).pointer(p.out[0]).value(s.kept.arg).value(s.line);
         out.launches.push_back(std::move(l));
+    };
+    if (t.is<ByShortColumns>()) {
+        add_short("scan_short_columns", 6, column_share_of(s.line.n), 32);
         return out;
     }
     if (t.is<ByWarp>()) {
-        Launch l = launch_of(s, "scan_short_rows", 5);
-        l.program.defines += str("#define SHARE ", share_of(s.line.n), "\n");
-        l.grid[0] = div_up(rows, 8);
-        l.args.pointer(s.x).pointer(p.out[0]).value(s.kept.arg).value(s.line);
-        out.launches.push_back(std::move(l));
+        add_short("scan_short_rows", 5, share_of(s.line.n), 8);
         return out;
     }
     int64_t parts = div_up(s.line.n, tile);
